@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flows.cli.main import main
+from stages.engine import protocol
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -24,7 +25,9 @@ def block(language: str, containing: str = "") -> str:
 def longest(tmp_path, monkeypatch):
     (tmp_path / "longest.py").write_text(block("python"))
     monkeypatch.syspath_prepend(tmp_path)
-    yield importlib.import_module("longest").Longest
+    stage = importlib.import_module("longest").Longest
+    yield stage
+    protocol._registered.pop(stage.name, None)
     del sys.modules["longest"]
 
 

@@ -186,7 +186,7 @@ def test_a_run_whose_processes_are_gone_is_marked_as_crashed_and_its_work_is_fou
     try:
         ended = ui.end_of(run)
         assert ended["state"]["type"] == "CRASHED"
-        assert "no sign of life" in ended["state"]["message"]
+        assert "no heartbeat" in ended["state"]["message"]
         assert psutil.pid_exists(child)  # The stage goes on; the next run joins it.
     finally:
         gate.touch()
