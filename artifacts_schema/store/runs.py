@@ -33,8 +33,14 @@ class RunStep(BaseModel):
     stage: str
     key: str | None
     state: StepState
+    action: str = ""
+    """What the plan said of it: run, resume, depends, reuse."""
     cause: str = ""
     waits_for: tuple[str, ...] = ()
+    expected_seconds: float | None = None
+    """What it probably takes, by earlier runs."""
+    began: float | None = None
+    """When it was started, in seconds since 1970."""
     seconds: float | None = None
     error: str | None = None
 
@@ -53,6 +59,8 @@ class Run(BaseModel):
     snapshots: dict[str, str] = Field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     profile: str | None = None
+    jobs: int = 1
+    """Steps that run at the same time."""
     by: str = ""
     """Who asked for it; says so, and proves nothing."""
     machine: str = ""
