@@ -270,7 +270,9 @@ def format_progress(event: dict[str, Any]) -> str:
 def format_live(live: LiveProgress) -> str:
     """Progress of a running step, its loss and speed, and the time that is left."""
     parts = [format_progress(live.progress)] if live.progress else []
-    if live.seconds_left is not None:  # Before the metrics: a narrow terminal cuts the end.
+    if live.silent_seconds:
+        return ", ".join([f"no sign of life for {duration(live.silent_seconds)}", *parts])
+    if live.seconds_left:  # Before the metrics: a narrow terminal cuts the end.
         parts.append(f"{duration(live.seconds_left)} left")
     return ", ".join(parts + format_metrics(live))
 

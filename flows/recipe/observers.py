@@ -9,13 +9,22 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.lease import Record, is_held, process_is_gone, this_process
+from artifacts_schema.store.lease import (
+    DEAD_SECONDS,
+    HEARTBEAT_SECONDS,
+    Record,
+    heartbeat,
+    is_held,
+    process_is_gone,
+    this_process,
+)
 from artifacts_schema.store.runs import (
     Run,
     RunState,
@@ -197,6 +206,8 @@ class LiveProgress:
     losses: list[float] = field(default_factory=list)
     job: str = ""
     """What became of its job in a pool, in words."""
+    silent_seconds: float = 0.0
+    """For how long it has given no sign of life; 0 where that is no longer than usual."""
     _first: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Time and work done at the first event of each series of this attempt, by label and unit."""
     _every: int = 1
@@ -288,6 +299,9 @@ class RunWatcher:
     _live: dict[str, LiveProgress] = field(default_factory=dict)
     _events: dict[str, StoredEvents] = field(default_factory=dict)
     _manifests: dict[str, Manifest] = field(default_factory=dict)
+    now: Callable[[], float] = time.monotonic
+    _beats: dict[str, tuple[tuple[str, int] | None, float, float]] = field(default_factory=dict)
+    """The heartbeat of each running step, when it was first seen, and last looked at."""
 
     def look(self) -> RunView:
         """The run now."""
@@ -319,4 +333,18 @@ class RunWatcher:
             self._events[step.key] = StoredEvents(self.store.backend, step.key)
         for event in self._events[step.key].read():
             live.add(event)
+        live.silent_seconds = self._measure_silence(step.key) if step.state == "running" else 0.0
         return StepView(step, live, None)
+
+    def _measure_silence(self, key: str) -> float:
+        """Seconds for which the heartbeat of a step has stood still, if that is too long.
+
+        Without one it has not begun, such as a job that is queued, or has just ended.
+        """
+        now = self.now()
+        if key not in self._beats or now - self._beats[key][2] >= HEARTBEAT_SECONDS:
+            beat, since, _ = self._beats.get(key, (None, now, now))
+            newest = heartbeat(self.store.backend, key)
+            self._beats[key] = (newest, since if newest == beat else now, now)
+        beat, since, _ = self._beats[key]
+        return now - since if beat is not None and now - since > DEAD_SECONDS else 0.0

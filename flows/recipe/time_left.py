@@ -24,6 +24,9 @@ TRAINING_UNIT = "training steps"
 SPEED_FIELDS = ("model", "objective", "optimizer", "precision")
 """Fields of a training config on which tokens a second depend."""
 
+OVERDUE = 2.0
+"""Multiple of its expected time (or 10 s) up to which a step counts as about to end."""
+
 
 @dataclass(frozen=True)
 class TimeLeft:
@@ -173,13 +176,16 @@ def _running_left(one: StepView, now: float) -> tuple[float, bool]:
     """
     progress = (one.live.progress if one.live is not None else None) or {}
     series = one.live.seconds_left if one.live is not None else None
+    if one.live is not None and one.live.silent_seconds:
+        return 0.0, False
     if series is not None and progress.get("unit") == TRAINING_UNIT:
         return series, True
     if one.step.expected_seconds is None:
         return series or 0.0, False
+    expected = one.step.expected_seconds
     spent = now - one.step.began if one.step.began is not None else 0.0
-    left = one.step.expected_seconds - max(0.0, spent)
-    return max(left, series or 0.0), left > 0.0 or series is not None
+    left = max(expected - max(0.0, spent), series or 0.0)
+    return left, left > 0.0 or spent <= OVERDUE * max(expected, 10.0)
 
 
 def schedule_end(

@@ -49,7 +49,7 @@ def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "read: run abababababab",
         "read: 15 of 30 shards, 15.0 s left",
-        "read: 30 of 30 shards, 0.0 s left",
+        "read: 30 of 30 shards",
     ]
 
 

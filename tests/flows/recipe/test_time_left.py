@@ -94,6 +94,9 @@ def test_after_a_failure_only_what_runs_counts():
 def test_a_step_that_takes_longer_than_before_counts_by_its_progress_alone():
     late = step("read", "running", began=0.0, expected_seconds=50.0)
     assert estimate_left([late], 1, now=60.0) is None
+    after = step("pack", reads=("read",), expected_seconds=60.0)
+    assert estimate_left([late, after], 1, now=60.0) == TimeLeft(60.0, True)
+    assert estimate_left([late, after], 1, now=101.0) == TimeLeft(60.0, False)
     live = LiveProgress()
     for time, done in ((0.0, 0), (60.0, 6)):
         live.add({"type": "progress", "time": time, "done": done, "total": 10, "unit": "shards"})
