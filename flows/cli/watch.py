@@ -59,6 +59,8 @@ def watch(ref: str | None, once: bool, store: str, as_json: bool) -> int:
     view = watched.look()
     if once:
         _print_state(view)
+        if view.lost or view.run.error:
+            _print_end(watched, view)
         return EXIT_OK
     return _print_end(watched, _follow(watched, view))
 
