@@ -203,6 +203,19 @@ def is_held(backend: Backend, key: str) -> bool:
     return bool(held_keys(backend, _lease_files(backend, key)))
 
 
+def heartbeat(backend: Backend, key: str) -> tuple[str, int] | None:
+    """Owner and counter of the run that holds `key`; None if none does.
+
+    A living owner raises the counter every `HEARTBEAT_SECONDS`.
+    """
+    files = [path for path in _lease_files(backend, key) if _LEASE.fullmatch(path)]
+    if not files:
+        return None
+    newest = max(files)
+    record = _parse_record(backend.read_many([newest]).get(newest, b""))
+    return (record.owner, record.counter) if record and not record.released else None
+
+
 def held_keys(backend: Backend, files: Iterable[str]) -> set[str]:
     """Keys that a run holds and is not known to be dead, by the leases among `files`."""
     newest: dict[str, str] = {}

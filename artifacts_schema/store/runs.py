@@ -33,10 +33,14 @@ class RunStep(BaseModel):
     stage: str
     key: str | None
     state: StepState
+    action: str = ""
+    """What the plan said of it: run, resume, depends, reuse."""
     cause: str = ""
     waits_for: tuple[str, ...] = ()
-    started: str | None = None
-    """When this run sent it off, in UTC; None for what it did not start."""
+    expected_seconds: float | None = None
+    """What it probably takes, by earlier runs."""
+    began: float | None = None
+    """When this run sent it off, in seconds since 1970; None for what it did not start."""
     queue_seconds: float | None = None
     """From then to its program's first event, by the clock of the run; None while it waits."""
     seconds: float | None = None
@@ -57,6 +61,8 @@ class Run(BaseModel):
     snapshots: dict[str, str] = Field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     profile: str | None = None
+    jobs: int = 1
+    """Steps that run at the same time."""
     by: str = ""
     """Who asked for it; says so, and proves nothing."""
     machine: str = ""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -15,120 +14,31 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.runs import find_run, recorded_recipes
 from flows.analysis.artifacts import open_store
 from flows.cli.options import json_option, store_option
-from flows.cli.output import clean, duration, echo, print_json
-from flows.cli.progress import LINE_SECONDS, format_live
-from flows.recipe.observers import RunView, RunWatcher, StepView
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
+from flows.cli.output import clean, echo, print_json
+from flows.cli.progress import NAMES, format_end, format_left, format_live, open_display
+from flows.recipe.observers import RunView, RunWatcher
+from flows.recipe.plan import join_names
+from flows.recipe.time_left import TimeLeft, estimate_left
 
 LOOK_SECONDS = 1.0
-BLOCKS = "▁▂▃▄▅▆▇█"
-CURVE_WIDTH = 60
-BAR_WIDTH = 24
-STYLES = {
-    "made": "green", "reused": "dim", "running": "bold", "failed": "bold red", "stopped": "yellow",
-    "waiting": "dim",
-}  # fmt: skip
 
 
 def format_head(view: RunView) -> str:
-    """`quickstart@…: running, 12 of 19 steps done, since 2026-11-21T17:52:23Z`."""
+    """`quickstart@…: running, 12 of 19 steps done, about 5 min left, since …`."""
     run = view.run
     done = sum(one.step.state in ("made", "reused") for one in view.steps)
     state = "its process is gone" if view.lost else run.state
-    return f"{run.name}: {state}, {done} of {len(view.steps)} steps done, since {run.started}"
+    left = _estimate(view)
+    parts = [state, f"{done} of {len(view.steps)} steps done", f"since {run.started}"]
+    if left is not None:
+        parts.insert(2, format_left(left))
+    return f"{run.name}: {', '.join(parts)}"
 
 
-def format_step(one: StepView, width: int = 0) -> str:
-    """The state of one step, in a line; its name takes `width` characters."""
-    return f"{one.step.instance:<{width}}  {one.step.state:<7}  {format_status(one)}".rstrip()
-
-
-def format_status(one: StepView) -> str:
-    """Progress and loss of a step, or its records and time, or its error."""
-    if one.step.error:
-        return clean(one.step.error)
-    if one.manifest is not None:
-        account = one.manifest.conservation
-        parts = [f"{account.records_in:,} in, {account.out:,} out"] if account else []
-        if one.step.seconds is not None:
-            parts.append(duration(one.step.seconds))
-        return ", ".join(parts)
-    return "" if one.live is None else format_live(one.live)
-
-
-def format_blocks(values: Sequence[float], width: int = CURVE_WIDTH) -> str:
-    """Values as blocks of eight heights, the mean of each of at most `width` buckets."""
-    finite = [value for value in values if value == value and abs(value) != float("inf")]
-    if not finite:
-        return ""
-    size = max(1, -(-len(finite) // width))
-    means = [
-        sum(part) / len(part)
-        for start in range(0, len(finite), size)
-        if (part := finite[start : start + size])
-    ]
-    low, high = min(means), max(means)
-    span = (high - low) or 1.0
-    return "".join(BLOCKS[min(7, int(8 * (value - low) / span))] for value in means)
-
-
-def render_screen(view: RunView) -> RenderableType:
-    """The whole view."""
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[Any] = [Text(clean(format_head(view)), style="bold"), _render_steps(view)]
-    for one in view.steps:
-        if one.live is not None and one.live.losses:
-            curve = Text(clean(f"{one.step.instance} loss  "), style="dim")
-            curve.append(format_blocks(one.live.losses), style="cyan")
-            first, last = one.live.losses[0], one.live.losses[-1]
-            curve.append(f"  {first:.3f} → {last:.3f}", style="dim")
-            parts.append(curve)
-    return Group(*parts)
-
-
-def _render_steps(view: RunView) -> RenderableType:
-    from rich.box import SIMPLE_HEAD
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for title in ("step", "state", "", "in", "out"):
-        justify: Any = "right" if title in ("in", "out") else "left"
-        table.add_column(title, justify=justify, no_wrap=True)
-    table.add_column("", overflow="fold")
-    for one in view.steps:
-        style = STYLES[one.step.state]
-        account = one.manifest.conservation if one.manifest else None
-        progress = one.live.progress if one.live else None
-        bar: Any = ""
-        if progress and one.step.state == "running":
-            bar = ProgressBar(float(progress["total"]), float(progress["done"]), width=BAR_WIDTH)
-        table.add_row(
-            Text(clean(one.step.instance), style=style),
-            Text(clean(one.step.state), style=style),
-            bar,
-            f"{account.records_in:,}" if account else "",
-            f"{account.out:,}" if account else "",
-            Text(_format_details(one), style=style),
-        )
-    return table
-
-
-def _format_details(one: StepView) -> str:
-    """Time and most frequent drop reasons, or the status while it runs."""
-    if one.manifest is None:
-        return format_status(one)
-    seconds = duration(one.step.seconds) if one.step.seconds is not None else ""
-    dropped = one.manifest.conservation.dropped if one.manifest.conservation else {}
-    most = sorted(dropped.items(), key=lambda item: -item[1])[:2]
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in most)
-    return "  ".join(part for part in (seconds, clean(reasons)) if part)
+def _estimate(view: RunView) -> TimeLeft | None:
+    if view.is_over:
+        return None
+    return estimate_left(view.steps, view.run.jobs, time.time())
 
 
 @click.command("watch")
@@ -146,9 +56,13 @@ def watch(ref: str | None, once: bool, store: str, as_json: bool) -> int:
     if as_json:
         print_json(_to_json(watched.look()))
         return 0
-    if once or not sys.stdout.isatty():
-        return _print_lines(watched, once=once)
-    return _show_screen(watched)
+    view = watched.look()
+    if once:
+        _print_state(view)
+        if view.lost or view.run.error:
+            _print_end(watched, view)
+        return EXIT_OK
+    return _print_end(watched, _follow(watched, view))
 
 
 def _find_run(store: Store, ref: str | None) -> RunWatcher:
@@ -165,40 +79,42 @@ def _find_run(store: Store, ref: str | None) -> RunWatcher:
     return RunWatcher(store, run)
 
 
-def _show_screen(watched: RunWatcher) -> int:
-    from rich.console import Console
-    from rich.live import Live as Screen
-
-    console = Console()
-    view = watched.look()
-    with Screen(render_screen(view), console=console, auto_refresh=False) as display:
-        while not view.is_over:
+def _follow(watched: RunWatcher, view: RunView) -> RunView:
+    """Show the run until it is over; returns its last state."""
+    with open_display(err=False) as display:
+        display.print(format_head(view))
+        if reused := _list_steps(view, "reused"):
+            display.print(reused)
+        while True:
+            with display.lock:
+                display.jobs = view.run.jobs
+                display.keep([one.step.instance for one in view.steps])
+                for one in view.steps:
+                    display.show(one)
+            if view.is_over:
+                return view
             time.sleep(LOOK_SECONDS)
             view = watched.look()
-            display.update(render_screen(view), refresh=True)
-    return _print_end(watched, view)
 
 
-def _print_lines(watched: RunWatcher, *, once: bool) -> int:
-    """A line when a step changes its state, and a few between."""
-    printed: dict[str, tuple[str, float]] = {}
-    view = watched.look()
-    width = max(len(one.step.instance) for one in view.steps)
+def _print_state(view: RunView) -> None:
+    """The lines of `_follow` up to now, and where each running step is."""
     echo(format_head(view))
-    while True:
-        now = time.monotonic()
-        for one in view.steps:
-            state, since = printed.get(one.step.instance, ("waiting", now))
-            changed = one.step.state != state
-            if once or changed or (one.live is not None and now - since > LINE_SECONDS):
-                printed[one.step.instance] = (one.step.state, now)
-                echo(format_step(one, width))
-        if once:
-            return 0
-        if view.is_over:
-            return _print_end(watched, view)
-        time.sleep(LOOK_SECONDS)
-        view = watched.look()
+    for one in view.steps:
+        if one.step.state == "running":
+            status = format_live(one.live) if one.live is not None else ""
+            echo(f"{one.step.instance}: {status or 'running'}")
+        elif one.step.state not in ("reused", "waiting"):
+            echo(format_end(one))
+    for state in ("reused", "waiting"):
+        if line := _list_steps(view, state):
+            echo(line)
+
+
+def _list_steps(view: RunView, state: str) -> str:
+    """`waiting: sft, dpo and 3 more`; empty if none is."""
+    names = [one.step.instance for one in view.steps if one.step.state == state]
+    return f"{state}: {join_names(names, NAMES)}" if names else ""
 
 
 def _print_end(watched: RunWatcher, view: RunView) -> int:
@@ -222,4 +138,5 @@ def _to_json(view: RunView) -> dict[str, Any]:
         counted = account and account.model_dump()
         steps.append({**one.step.model_dump(mode="json"), "live": current, "records": counted})
     plain = view.run.model_dump(mode="json", exclude={"steps"})
-    return {**plain, "lost": view.lost, "steps": steps}
+    left = _estimate(view)
+    return {**plain, "lost": view.lost, "left": left and asdict(left), "steps": steps}

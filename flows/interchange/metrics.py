@@ -279,8 +279,8 @@ class StoreMetrics:
         labels = (run.recipe, run.id, name, label.removesuffix("]"))
         for state in STEP_STATES:
             yield "ingot_step_state", (*labels, state), state == step.state
-        if step.started is not None:
-            yield "ingot_step_start_time_seconds", labels, _seconds(step.started)
+        if step.began is not None:
+            yield "ingot_step_start_time_seconds", labels, step.began
         if step.queue_seconds is not None:
             yield "ingot_step_queue_seconds", labels, step.queue_seconds
         for metric, more, value in reader.samples():

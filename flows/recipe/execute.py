@@ -24,6 +24,7 @@ from flows.recipe.observers import Observer, Recorder
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
 from flows.recipe.snapshots import take_snapshot
+from flows.recipe.time_left import StepTimes
 
 POLL_SECONDS = 0.2
 STOPPED = (-signal.SIGTERM, -signal.SIGKILL)
@@ -56,7 +57,7 @@ def execute(
     steps finish, no other is started, and the error is raised. When `stopping` returns true,
     running steps save and end, and Stopped is raised; another run continues.
     """
-    recorder = Recorder(pipeline)
+    recorder = Recorder(pipeline=pipeline)
     dispatch = dispatch or Dispatcher(pipeline.profile)
     recipe = pipeline.graph.recipe
     lineage = lineage_observers(
@@ -106,15 +107,19 @@ class _Run:
     running: dict[str, _Running] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
     failure: IngotError | None = None
+    times: StepTimes = field(init=False)
     named: dict[str, str] = field(default_factory=dict)
     hangs: Counter[str] = field(default_factory=Counter)
     is_stopping: bool = False
     """Whether the running steps were asked to end."""
 
+    def __post_init__(self) -> None:
+        self.times = StepTimes(self.pipeline.graph, self.pipeline.store)
+
     def start_ready(self) -> Plan:
         """Plan, name reused artifacts, start ready steps while there is room and no failure."""
         while True:
-            plan = self.pipeline.plan(frozenset(self.settled))
+            plan = self.times.add_to(self.pipeline.plan(frozenset(self.settled)), self.jobs)
             for observer in self.observers:
                 observer.planned(plan)
             reused = [step for step in plan.steps if step.action == "reuse"]

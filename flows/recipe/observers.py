@@ -16,7 +16,15 @@ from typing import Any
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.lease import Record, is_held, process_is_gone, this_process
+from artifacts_schema.store.lease import (
+    DEAD_SECONDS,
+    HEARTBEAT_SECONDS,
+    Record,
+    heartbeat,
+    is_held,
+    process_is_gone,
+    this_process,
+)
 from artifacts_schema.store.runs import (
     Run,
     RunState,
@@ -63,32 +71,74 @@ def utc_now() -> str:
 
 
 @dataclass
-class Recorder(Observer):
+class RunSteps(Observer):
+    """The state of every step of a run, as the run's record has it."""
+
+    steps: dict[str, RunStep] = field(default_factory=dict)
+    jobs: int = 1
+
+    def planned(self, plan: Plan) -> None:
+        """Take every step of the plan; those that this run made or saw fail keep that state."""
+        settled = {
+            name: step
+            for name, step in self.steps.items()
+            if step.state not in ("waiting", "reused")
+        }
+        planned = {step.instance: _to_record(step) for step in plan.steps}
+        self.steps = {**planned, **settled}
+        self.jobs = plan.jobs
+
+    def started(self, step: PlannedStep) -> None:
+        """A step runs."""
+        self._update(_to_record(step), state="running", began=time.time())
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """A step committed."""
+        known = self.steps[step.instance]
+        self._update(known, state="made", key=manifest.key, seconds=round(seconds, 3))
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """A step failed or was stopped."""
+        state = "stopped" if isinstance(error, Stopped) else "failed"
+        self._update(self.steps.get(step.instance, _to_record(step)), state=state, error=str(error))
+
+    def changed(self, step: RunStep) -> None:
+        """Called when a step has another state."""
+
+    def _update(self, step: RunStep, **values: Any) -> None:
+        self.steps[step.instance] = step.model_copy(update=values)
+        self.changed(self.steps[step.instance])
+
+
+def _to_record(step: PlannedStep) -> RunStep:
+    return RunStep(
+        instance=step.instance,
+        stage=step.stage,
+        key=step.key,
+        state="reused" if step.action == "reuse" else "waiting",
+        action=step.action,
+        cause=step.cause,
+        waits_for=step.reads,
+        expected_seconds=step.expected_seconds,
+    )
+
+
+@dataclass(kw_only=True)
+class Recorder(RunSteps):
     """Keeps the record of one run; a run in which nothing is new leaves no record."""
 
     pipeline: Pipeline
     id: str = field(default_factory=new_run_id)
     started_at: str = field(default_factory=utc_now)
-    steps: dict[str, RunStep] = field(default_factory=dict)
     worth_keeping: bool = False
     clock: Callable[[], float] = time.monotonic
     _sent: dict[str, float] = field(default_factory=dict)
     """Steps whose program has not started yet, and when each was sent off."""
 
     def planned(self, plan: Plan) -> None:
-        """Add every step; those that this run made or saw fail keep that state."""
+        """Take the steps of the plan, and write the record if it is the first."""
         first = not self.steps
-        for step in plan.steps:
-            known = self.steps.get(step.instance)
-            if known is None or known.state in ("waiting", "reused"):
-                self.steps[step.instance] = RunStep(
-                    instance=step.instance,
-                    stage=step.stage,
-                    key=step.key,
-                    state="reused" if step.action == "reuse" else "waiting",
-                    cause=step.cause,
-                    waits_for=step.reads,
-                )
+        super().planned(plan)
         if first:
             self.worth_keeping = not self._is_recorded()
             self._write("running")
@@ -96,25 +146,17 @@ class Recorder(Observer):
     def started(self, step: PlannedStep) -> None:
         """Record that a step was sent off."""
         self._sent[step.instance] = self.clock()
-        self._update(
-            step, state="running", key=step.key, cause=step.cause,
-            started=utc_now(), queue_seconds=None,
-        )  # fmt: skip
+        super().started(step)
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
         """Record how long a step waited for its program to start."""
         if event.get("type") == "started" and step.instance in self._sent:
             waited = self.clock() - self._sent.pop(step.instance)
-            self._update(step, queue_seconds=round(waited, 3))
+            self._update(self.steps[step.instance], queue_seconds=round(waited, 3))
 
-    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
-        """Record what a step committed."""
-        self._update(step, state="made", key=manifest.key, seconds=round(seconds, 3))
-
-    def failed(self, step: PlannedStep, error: IngotError) -> None:
-        """Record that a step failed or was stopped."""
-        state = "stopped" if isinstance(error, Stopped) else "failed"
-        self._update(step, state=state, error=str(error))
+    def changed(self, step: RunStep) -> None:
+        """Write the record."""
+        self._write("running")
 
     def ended(self, error: BaseException | None) -> None:
         """Record how the run ended: done, failed or stopped."""
@@ -126,10 +168,6 @@ class Recorder(Observer):
             if step.state == "running":
                 self.steps[name] = step.model_copy(update={"state": "stopped"})
         self._write("stopped" if is_stop else "failed", str(error) or type(error).__name__)
-
-    def _update(self, step: PlannedStep, **values: Any) -> None:
-        self.steps[step.instance] = self.steps[step.instance].model_copy(update=values)
-        self._write("running")
 
     def _is_recorded(self) -> bool:
         """Whether the newest record lists the same artifacts as this plan, all of them made."""
@@ -157,6 +195,7 @@ class Recorder(Observer):
             snapshots={name: manifest.key for name, manifest in pipeline.snapshots.items()},
             overrides=tuple(override.text for override in pipeline.graph.recipe.overrides),
             profile=pipeline.profile.name,
+            jobs=self.jobs,
             by=pipeline.selection.by or login_name(),
             machine=process.machine,
             process=process.process,
@@ -182,8 +221,12 @@ class LiveProgress:
     progress: dict[str, Any] | None = None
     metric: dict[str, Any] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
-    first: tuple[float, float] | None = None
-    """Time and work done at its first progress event."""
+    job: str = ""
+    """What became of its job in a pool, in words."""
+    silent_seconds: float = 0.0
+    """For how long it has given no sign of life; 0 where that is no longer than usual."""
+    _first: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Time and work done at the first event of each series of this attempt, by label and unit."""
     _every: int = 1
     _count: int = 0
     _rates: deque[tuple[float, float]] = field(default_factory=deque)
@@ -191,14 +234,17 @@ class LiveProgress:
     def add(self, event: dict[str, Any]) -> None:
         """Add one event."""
         if event["type"] == "started":  # Events of an earlier attempt are in the same file.
-            self.progress, self.first = None, None
+            self.progress = None
+            self._first.clear()
             self._rates.clear()
         elif event["type"] == "progress" and event.get("total"):
             self.progress = event
-            self.first = self.first or (float(event["time"]), float(event["done"]))
+            self._first.setdefault(_series(event), (float(event["time"]), float(event["done"])))
         elif event["type"] == "metric":
             self.metric.update(event)
             self._measure(event)
+        elif event["type"] == "job":
+            self.job = str(event["text"])
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -210,10 +256,10 @@ class LiveProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the rate since this attempt began; None until there is some progress."""
-        if self.progress is None or self.first is None:
+        """Of the current series, by its rate in this attempt; None until it has some progress."""
+        if self.progress is None:
             return None
-        since, done_before = self.first
+        since, done_before = self._first[_series(self.progress)]
         done, total = float(self.progress["done"]), float(self.progress["total"])
         spent = float(self.progress["time"]) - since
         if done <= done_before or spent <= 0.0:
@@ -232,6 +278,10 @@ class LiveProgress:
             self._rates.append((now, float(event["tokens"])))
             while now - self._rates[0][0] > RATE_SECONDS:
                 self._rates.popleft()
+
+
+def _series(event: dict[str, Any]) -> str:
+    return f"{event.get('label', '')}: {event.get('unit', '')}"
 
 
 @dataclass(frozen=True)
@@ -266,6 +316,9 @@ class RunWatcher:
     _live: dict[str, LiveProgress] = field(default_factory=dict)
     _events: dict[str, StoredEvents] = field(default_factory=dict)
     _manifests: dict[str, Manifest] = field(default_factory=dict)
+    now: Callable[[], float] = time.monotonic
+    _beats: dict[str, tuple[tuple[str, int] | None, float, float]] = field(default_factory=dict)
+    """The heartbeat of each running step, when it was first seen, and last looked at."""
 
     def look(self) -> RunView:
         """The run now."""
@@ -297,4 +350,18 @@ class RunWatcher:
             self._events[step.key] = StoredEvents(self.store.backend, step.key)
         for event in self._events[step.key].read():
             live.add(event)
+        live.silent_seconds = self._measure_silence(step.key) if step.state == "running" else 0.0
         return StepView(step, live, None)
+
+    def _measure_silence(self, key: str) -> float:
+        """Seconds for which the heartbeat of a step has stood still, if that is too long.
+
+        Without one it has not begun, such as a job that is queued, or has just ended.
+        """
+        now = self.now()
+        if key not in self._beats or now - self._beats[key][2] >= HEARTBEAT_SECONDS:
+            beat, since, _ = self._beats.get(key, (None, now, now))
+            newest = heartbeat(self.store.backend, key)
+            self._beats[key] = (newest, since if newest == beat else now, now)
+        beat, since, _ = self._beats[key]
+        return now - since if beat is not None and now - since > DEAD_SECONDS else 0.0

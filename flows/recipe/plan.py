@@ -173,6 +173,8 @@ class PlannedStep:
     """Whether to continue from the work of another program under this key."""
     reads: tuple[str, ...] = ()
     """Names of the instances and snapshots that it reads."""
+    expected_seconds: float | None = None
+    """What it probably takes, see `time_left.py`; None if nothing is known."""
 
     @property
     def is_ready(self) -> bool:
@@ -204,6 +206,8 @@ class Plan:
     recipe: str
     store: str
     steps: tuple[PlannedStep, ...]
+    jobs: int = 1
+    """Steps that run at the same time, once it is run."""
 
     @property
     def is_done(self) -> bool:

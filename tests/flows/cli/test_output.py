@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from artifacts_schema.errors import IngotError
 from flows.cli.output import Column, clean, duration, excerpt, plain_table, size
-from flows.cli.progress import BarObserver, LineObserver, format_progress
+from flows.cli.progress import ProgressDisplay, ProgressObserver, format_left, format_progress
 from flows.recipe.plan import Plan, PlannedStep
+from flows.recipe.time_left import TimeLeft
 
 
 def test_a_plain_table_is_aligned_by_width_on_screen():
@@ -37,7 +39,7 @@ def test_text_is_made_safe_and_short():
 
 def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
     now = [0.0]
-    lines = LineObserver(now=lambda: now[0])
+    lines = ProgressObserver(ProgressDisplay(now=lambda: now[0]))
     step = PlannedStep("read", "read", "lines", "run", "missing", "ab" * 32)
     lines.started(step)
     for second in range(31):
@@ -47,36 +49,43 @@ def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "read: run abababababab",
         "read: 15 of 30 shards, 15.0 s left",
-        "read: 30 of 30 shards, 0.0 s left",
+        "read: 30 of 30 shards",
     ]
 
 
-def test_bars_show_loss_speed_and_the_time_that_is_left():
-    """At a tenth after 10 s, 90 s are left; 2,000 tokens in the last 10 s."""
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn
-
-    status = TextColumn("{task.description} {task.fields[status]}", markup=False)
-    progress = Progress(status, console=Console(file=StringIO(), width=200))
-    bars = BarObserver(progress)
-    running = PlannedStep("train", "train", "pretrain", "run", "missing", "ab" * 32)
-    made = PlannedStep("read", "read", "lines", "reuse", "", "cd" * 32)
-    bars.planned(Plan("demo", "store", (made, running)))
-    bars.started(running)
-
-    def shown():
-        return [f"{task.description} {task.fields['status']}" for task in progress.tasks]
-
-    assert shown() == ["all steps 1 of 2 steps", "train starting"]
-    for second in (0, 10):
-        metric = {"loss": 5.25 - second / 10, "tokens": 200 * second, "time": float(second)}
-        bars.event(running, {"type": "metric", **metric})
+def test_lines_tell_the_time_left_of_the_whole_run(capsys):
+    """80 s of training are left after a fifth in 20 s; then export, which took 100 s before."""
+    now = [0.0]
+    lines = ProgressObserver(ProgressDisplay(now=lambda: now[0]))
+    read = PlannedStep("read", "read", "lines", "reuse", "", "cd" * 32)
+    train = PlannedStep("train", "train", "pretrain", "run", "missing", "ab" * 32)
+    export = PlannedStep(
+        "export", "export", "export", "run", "after train", reads=("train",), expected_seconds=100.0
+    )
+    lines.planned(Plan("demo", "store", (read, train, export)))
+    lines.started(train)
+    for second in (0, 10, 20):
+        now[0] = float(second)
         event = {"done": second, "total": 100, "unit": "training steps", "time": float(second)}
-        bars.event(running, {"type": "progress", **event})
-    expected = "train 10 of 100 training steps, 1 min 30 s left, loss 4.250, 200 tokens/s"
-    assert shown()[1] == expected
+        lines.event(train, {"type": "progress", **event})
+        metric = {"loss": 5.25 - second / 10, "tokens": 200 * second, "time": float(second)}
+        lines.event(train, {"type": "metric", **metric})
+    assert capsys.readouterr().err.splitlines() == [
+        "train: run abababababab",
+        "train: 20 of 100 training steps, 1 min 20 s left, loss 4.250, 200 tokens/s; "
+        "about 3 min left in all",
+    ]
+    lines.failed(train, IngotError("no"))
+    assert capsys.readouterr().err == "train: failed\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.5, "10 s"), (50.1, "1 min"), (61, "2 min"), (59 * 60, "59 min"),
+                          (59 * 60 + 1, "1 h 00 min"), (7300, "2 h 10 min"), (180_000, "2.1 days")]
+)  # fmt: skip
+def test_the_time_left_is_rounded_up(seconds, text):
+    assert format_left(TimeLeft(seconds, True)) == f"about {text} left"
+    assert format_left(TimeLeft(seconds, False)) == f"at least {text} left"
 
 
 def test_progress_names_its_series():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from artifacts_schema.errors import IngotError
+from artifacts_schema.store import layout
 from artifacts_schema.store.runs import find_run, write_run
 from flows.cli.main import main
-from flows.cli.watch import format_blocks, render_screen
+from flows.cli.progress import ProgressDisplay, format_blocks
 from flows.recipe.execute import execute
 from flows.recipe.observers import RunWatcher
 
@@ -28,7 +32,7 @@ def test_a_finished_run_is_told_in_lines_and_ends_well(watch, open_pipeline, inl
     name = find_run(store, "demo").name
     assert head.startswith(f"{name}: done, 6 of 6 steps done, since ")
     assert lines[-1] == f"{name}: done"
-    assert any(line.startswith("choose") and "made" in line and " out" in line for line in lines)
+    assert any(line.startswith("choose: made") and line and " out" in line for line in lines)
 
 
 def test_without_a_name_the_newest_run_is_watched(watch, open_pipeline, inline):
@@ -72,20 +76,81 @@ def test_what_there_is_none_of_says_so(watch, open_pipeline, inline):
     assert (unknown.exit_code, "did you mean 'demo'" in unknown.stderr) == (2, True)
 
 
-def test_the_screen_shows_every_step_and_hides_what_a_terminal_would_obey(
-    open_pipeline, inline, store
-):
-    from rich.console import Console
+@pytest.fixture
+def live_run(open_pipeline, inline, store):
+    """The record of a run as it was while `choose` ran; a writer of that step's events.
 
+    The first steps are made; `pack`, which reads `choose`, took 100 s before.
+    """
     execute(open_pipeline(), dispatch=inline)
     run = find_run(store, "demo")
-    steps = (run.steps[0].model_copy(update={"state": "failed", "error": "\x1b[2Jboom"}),)
-    write_run(store, run.model_copy(update={"steps": steps + run.steps[1:]}))
-    console = Console(width=100, record=True, force_terminal=False)
-    console.print(render_screen(RunWatcher(store, run).look()))
-    text = console.export_text()
-    assert all(step.instance in text for step in run.steps)
-    assert r"\x1b[2Jboom" in text
+    states = {
+        "choose": {"state": "running", "seconds": None, "began": time.time() - 5.0},
+        "pack": {"state": "waiting", "key": None, "seconds": None, "expected_seconds": 100.0},
+    }
+    steps = [step.model_copy(update=states.get(step.instance, {})) for step in run.steps]
+    run = run.model_copy(update={"state": "running", "steps": tuple(steps), "jobs": 1})
+    write_run(store, run)
+    (choose,) = [step for step in steps if step.instance == "choose"]
+    path = store.backend.local_path(layout.work(choose.key, "events.jsonl"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    events = [
+        {"type": "progress", "time": second, "done": done, "total": 40, "unit": "training steps"}
+        for second, done in ((0.0, 0), (10.0, 10))
+    ]
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return run
+
+
+def test_a_run_in_progress_is_told_with_the_time_left(watch, live_run):
+    head, *lines = watch("demo", "--once").stdout.splitlines()
+    # 30 s left of choose, then 100 s of pack.
+    assert "running, 4 of 6 steps done, about 3 min left, since" in head
+    assert "choose: 10 of 40 training steps, 30.0 s left" in lines
+    assert lines[-1] == "waiting: pack"
+    assert sum(": made " in line for line in lines) == 4
+    left = json.loads(watch("demo", "--json").stdout)["left"]
+    assert left == {"seconds": pytest.approx(130.0), "is_complete": True}
+
+
+def test_who_attaches_late_sees_what_is_over_and_the_end(watch, live_run, store, monkeypatch):
+    done = find_run(store, "demo").model_copy(update={"state": "done"})
+
+    def end_run(_seconds):
+        states = {"choose": "made", "pack": "failed"}
+        steps = [
+            step.model_copy(
+                update={"state": states.get(step.instance, step.state), "error": "\x1b"}
+            )
+            for step in done.steps
+        ]
+        write_run(store, done.model_copy(update={"state": "failed", "steps": tuple(steps)}))
+
+    monkeypatch.setattr("flows.cli.watch.time.sleep", end_run)
+    result = watch("demo")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert [line.split(": ")[0] for line in lines[-4:-1]] == ["choose", "choose", "pack"]
+    assert lines[-4].startswith("choose: run ")
+    assert lines[-3].startswith("choose: made ")
+    assert lines[-2] == r"pack: failed: \x1b"
+
+
+def test_a_terminal_shows_a_watched_run_as_it_shows_its_own(live_run, store):
+    console = Console(file=io.StringIO(), width=60, force_terminal=True, color_system=None)
+    display = ProgressDisplay(console)
+    for one in RunWatcher(store, live_run).look().steps:
+        display.show(one)
+    printed = console.file.getvalue()
+    assert printed.count(": made ") == 4
+    console.print(display.render())
+    total, choose = console.file.getvalue()[len(printed) :].splitlines()
+    assert total.startswith("all steps")
+    assert "about 3 min left" in total
+    assert choose.startswith("choose")
+    assert "10 of 40" in choose
+    assert choose.rstrip().endswith("0:00:05")
+    assert max(len(total), len(choose)) <= 60
 
 
 def test_blocks_rise_with_the_values_and_never_exceed_the_width():

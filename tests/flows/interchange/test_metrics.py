@@ -209,7 +209,7 @@ def test_drop_reasons_are_bounded_and_lose_no_record(store, metrics, running, ru
 def test_queue_time_is_measured_by_the_clock_of_the_run(open_pipeline, store):
     times = iter([100.0, 107.25])
     pipeline = open_pipeline()
-    recorder = Recorder(pipeline, clock=lambda: next(times))
+    recorder = Recorder(pipeline=pipeline, clock=lambda: next(times))
     plan = pipeline.plan()
     step = plan.steps[0]
     recorder.planned(plan)

@@ -9,6 +9,7 @@ import pytest
 from artifacts_schema.store import layout
 from artifacts_schema.store.lease import Lease, this_process
 from artifacts_schema.store.runs import Run, RunStep, find_run, new_run_id, write_run
+from flows.cli.progress import format_live
 from flows.recipe.execute import execute
 from flows.recipe.observers import POINTS, LiveProgress, RunWatcher
 
@@ -91,6 +92,31 @@ def test_a_run_on_another_machine_is_not_called_lost(running, store):
     watched, _ = running
     write_run(store, watched.run.model_copy(update={"machine": "elsewhere", "process": 1}))
     assert not watched.look().lost
+
+
+def test_a_step_whose_heartbeat_stands_still_gives_no_sign_of_life(running, store):
+    """On another machine nobody can ask whether its process exists; by the watcher's clock."""
+    watched, tell = running
+    write_run(store, watched.run.model_copy(update={"machine": "elsewhere", "process": 1}))
+    now = [0.0]
+    watched.now = lambda: now[0]
+
+    def silent_at(second):
+        now[0] = second
+        return watched.look().steps[0].live.silent_seconds
+
+    assert [silent_at(0.0), silent_at(100.0)] == [0.0, 0.0]  # A job that is queued has no lease.
+    lease = Lease.take(store.backend, KEY)
+    assert [silent_at(110.0), silent_at(130.0), silent_at(145.0)] == [0.0, 0.0, 35.0]
+    lease.release()
+    assert silent_at(150.0) == 0.0
+    lease = Lease.take(store.backend, KEY)
+    assert [silent_at(160.0), silent_at(191.0)] == [0.0, 31.0]
+    tell(json.dumps({"type": "progress", "time": 1.0, "done": 3, "total": 10, "unit": "shards"}))
+    tell("\n")
+    text = format_live(watched.look().steps[0].live)
+    assert text == "no sign of life for 31.0 s, 3 of 10 shards"
+    lease.release()
 
 
 def test_a_finished_run_shows_what_every_step_kept(open_pipeline, inline, store):
