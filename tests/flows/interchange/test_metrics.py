@@ -216,7 +216,7 @@ def test_queue_time_is_measured_by_the_clock_of_the_run(open_pipeline, store):
     recorder.started(step)
     waiting = find_run(store, "demo").steps[0]
     assert (waiting.state, waiting.queue_seconds) == ("running", None)
-    assert waiting.started is not None
+    assert waiting.began is not None
     recorder.event(step, {"type": "progress"})
     recorder.event(step, {"type": "started"})
     recorder.event(step, {"type": "started"})  # Its program started again: it waits no more.
