@@ -108,7 +108,10 @@ def write_report(
     is open, and printed. UsageError if `ref` or `against` is not in `store`, or if `path` cannot
     be written. Equal stores give equal bytes.
     """
-    html = report_html(store, ref, against=against, full=full)
+    return _write_whole(path, report_html(store, ref, against=against, full=full))
+
+
+def _write_whole(path: Path, html: str) -> Path:
     whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         whole.write_text(html, encoding="utf-8")
@@ -118,6 +121,28 @@ def write_report(
     finally:
         whole.unlink(missing_ok=True)
     return path
+
+
+def write_figures(
+    title: str, facts: Mapping[str, str], chapters: Mapping[str, Sequence[Figure]], path: Path
+) -> Path:
+    """Write a page of figures in chapters, in the style of a report, to `path`.
+
+    UsageError if `path` cannot be written.
+    """
+    writer = _Writer(full=True)
+    template = writer.environment.get_template("chapters.html.jinja")
+    html = template.render(
+        title=title,
+        facts=facts,
+        chapters=[
+            (name, f"chapter-{number}", writer._blocks(figures))
+            for number, (name, figures) in enumerate(chapters.items())
+        ],
+        css=Markup(_colours() + writer.css),
+        generator=f"{GENERATOR} {version('ingot')}",
+    )
+    return _write_whole(path, html)
 
 
 def report_html(store: Store, ref: str, *, against: str | None = None, full: bool = False) -> str:

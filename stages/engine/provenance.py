@@ -180,18 +180,27 @@ def process_seconds() -> float:
     return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
 
 
+def unbooked_seconds() -> float:
+    """CPU seconds that `run_cost` would count now, apart from those of a cluster."""
+    return process_seconds() - _booked
+
+
+def book() -> None:
+    """Count what this process spent so far for no later stage."""
+    global _booked
+    _booked = process_seconds()
+
+
 def run_cost(report: RunReport, seconds: float) -> dict[str, float]:
     """For the manifest's telemetry, at the end of a run that took `seconds` by the clock.
 
     `cpu_seconds` are all since the process began, or since the stage before it in this process
     ended. `gpu_seconds` are those that devices were held, busy or not: 0 for work on CPUs.
     """
-    global _booked
-    own = process_seconds()
-    seconds_used = own - _booked + float(report.notes.get(CLUSTER_CPU_SECONDS, 0.0))
-    _booked = own
+    used = unbooked_seconds() + float(report.notes.get(CLUSTER_CPU_SECONDS, 0.0))
+    book()
     return {
-        "cpu_seconds": round(seconds_used, 3),
+        "cpu_seconds": round(used, 3),
         "gpu_seconds": round(seconds * report.devices_held, 3),
     }
 
