@@ -104,11 +104,11 @@ def plan_budget(
         size = sum(sizes[one] for one in mine) + dated[name].bytes
         drops.append(Drop(name, refs[name], dated[name].modified, len(mine), size))
     drops = _choose(drops, owned, now - freed, budget)
-    gone = {f"{_NAMES} {drop.ref}" for drop in drops}
+    dropped = {f"{_NAMES} {drop.ref}" for drop in drops}
     after = now - freed - sum(drop.bytes for drop in drops)
     held: dict[str, int] = {}
     for holder, names in goes.items():
-        if holder not in gone:
+        if holder not in dropped:
             group = holder if holder in holders else _NAMES
             held[group] = held.get(group, 0) + sum(sizes[one] for one in names)
     held[_REST] = after - sum(held.values())
@@ -126,10 +126,10 @@ def _choose(drops: Sequence[Drop], owned: Mapping[Name, str], size: int, budget:
             break
         chosen.append(drop)
         size -= drop.bytes
-    gone = {f"{_NAMES} {drop.ref}" for drop in chosen}
+    dropped = {f"{_NAMES} {drop.ref}" for drop in chosen}
     reached = size <= budget
     for drop in tuple(chosen):
-        needless = owned[drop.target.stage, drop.target.key] not in gone
+        needless = owned[drop.target.stage, drop.target.key] not in dropped
         if needless and not (reached and size + drop.bytes > budget):
             chosen.remove(drop)
             size += drop.bytes

@@ -20,15 +20,36 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.lease import HEARTBEAT_SECONDS, Lease, earlier_records
-from stages.engine.provenance import book, unbooked_seconds
 from stages.engine.state import State
 
 _KEPT = "kept.json"
 """In a work folder of this machine: when the newest checkpoint was taken, and of which holder."""
+
+
+_booked = 0.0
+"""CPU seconds of this process, and those it waited for, that earlier stages were booked."""
+
+
+def process_seconds() -> float:
+    """CPU seconds of this process so far, and of the processes that it has waited for."""
+    own, ended = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+
+
+def unbooked_seconds() -> float:
+    """CPU seconds that `run_cost` would count now, apart from those of a cluster."""
+    return process_seconds() - _booked
+
+
+def book() -> None:
+    """Count what this process spent so far for no later stage."""
+    global _booked
+    _booked = process_seconds()
 
 
 @dataclass(frozen=True)
@@ -113,12 +134,12 @@ def note_checkpoint(
     how many devices the processes of this attempt hold. A note that fails makes the loss larger."""
     if state is None:
         return
-    noted: dict[str, Any] = {**_read_note(state), "holder": state.folder.name}
-    noted |= {name: v for name, v in (("taken", taken), ("devices", devices)) if v is not None}
+    note: dict[str, Any] = {**_read_note(state), "holder": state.folder.name}
+    note |= {name: v for name, v in (("taken", taken), ("devices", devices)) if v is not None}
     place = state.folder.parents[2] / _KEPT
     partial = place.with_name(f"{_KEPT}.{os.getpid()}.partial")
     with suppress(OSError):
-        partial.write_text(json.dumps(noted))
+        partial.write_text(json.dumps(note))
         partial.replace(place)
 
 
@@ -127,10 +148,10 @@ def _read_note(state: State | None) -> dict[str, float]:
     if state is None:
         return {}
     try:
-        noted = json.loads((state.folder.parents[2] / _KEPT).read_text())
+        note = json.loads((state.folder.parents[2] / _KEPT).read_text())
     except (OSError, ValueError):
         return {}
-    return dict(noted) if noted.get("holder") == state.folder.name else {}
+    return dict(note) if note.get("holder") == state.folder.name else {}
 
 
 def account_for(
@@ -159,17 +180,17 @@ def account_for(
     }
 
 
-def _spent_by(noted: Mapping[str, float | str]) -> Spent:
+def _spent_by(note: Mapping[str, float | str]) -> Spent:
     """What an attempt spent in all, by the last note that it left."""
-    spent = Spent(_number(noted, "cpu"), _number(noted, "gpu"))
-    if noted.get("final"):
+    spent = Spent(_number(note, "cpu"), _number(note, "gpu"))
+    if note.get("final"):
         return spent
-    rate = max(1.0, _number(noted, "rate"))
-    return spent + Spent(HEARTBEAT_SECONDS * rate, HEARTBEAT_SECONDS * _number(noted, "devices"))
+    rate = max(1.0, _number(note, "rate"))
+    return spent + Spent(HEARTBEAT_SECONDS * rate, HEARTBEAT_SECONDS * _number(note, "devices"))
 
 
-def _number(noted: Mapping[str, float | str], name: str) -> float:
-    value = noted.get(name)
+def _number(note: Mapping[str, float | str], name: str) -> float:
+    value = note.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 

@@ -20,13 +20,13 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.verify import Problem, verify
+from stages.engine.meter import book, unbooked_seconds
 from stages.engine.protocol import Stage, all_stages
 
 if TYPE_CHECKING:
@@ -169,26 +169,6 @@ def build_manifest(
 
 CLUSTER_CPU_SECONDS = "dask_cpu_seconds"
 """Of a manifest's telemetry: the part of `cpu_seconds` that processes of other parents spent."""
-
-_booked = 0.0
-"""CPU seconds of this process, and those it waited for, that earlier stages were booked."""
-
-
-def process_seconds() -> float:
-    """CPU seconds of this process so far, and of the processes that it has waited for."""
-    own, ended = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
-
-
-def unbooked_seconds() -> float:
-    """CPU seconds that `run_cost` would count now, apart from those of a cluster."""
-    return process_seconds() - _booked
-
-
-def book() -> None:
-    """Count what this process spent so far for no later stage."""
-    global _booked
-    _booked = process_seconds()
 
 
 def run_cost(report: RunReport, seconds: float) -> dict[str, float]:

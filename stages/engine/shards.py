@@ -24,9 +24,8 @@ from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.failpoints import hit_failpoint
-from stages.engine.meter import Meter, Spent
+from stages.engine.meter import Meter, Spent, process_seconds
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
-from stages.engine.provenance import process_seconds
 from stages.engine.workers import Pool, WorkerCrash
 
 _Took = tuple[float, float]

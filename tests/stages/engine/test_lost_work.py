@@ -21,9 +21,8 @@ from artifacts_schema.config import Config, MapExecution
 from artifacts_schema.errors import InputError
 from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.lease import HEARTBEAT_SECONDS, Lease
-from stages.engine import Stage, provenance
-from stages.engine.meter import Meter, Spent, account_for, note_checkpoint
-from stages.engine.provenance import process_seconds
+from stages.engine import Stage
+from stages.engine.meter import Meter, Spent, account_for, book, note_checkpoint, process_seconds
 
 BURNT = 0.3
 
@@ -84,7 +83,7 @@ def test_failed_attempts_are_counted_exactly_and_once(pieces, store):
     if not store.backend.local:
         pytest.skip("the server of the bucket is a child of this process, and counts")
     run = pieces("fails", "fails")
-    provenance.book()
+    book()
     before = process_seconds()
     for _ in range(2):
         with pytest.raises(InputError):
@@ -103,7 +102,7 @@ def test_a_killed_attempt_lost_at_least_what_it_burnt_for_nothing(pieces):
     run = pieces("dies")
 
     def attempt():
-        provenance.book()
+        book()
         run()
 
     assert in_fork(attempt) == -signal.SIGKILL
@@ -139,7 +138,7 @@ def test_training_steps_after_the_last_checkpoint_are_lost(store, tmp_path):
     killed = Lease.take(store.backend, key)
     meter = Meter("code", _Folder(tmp_path, "1-a"))
     killed.meter = meter.note
-    provenance.book()
+    book()
     note_checkpoint(meter.state, devices=8)
     burn(0.3)
     killed.beat()
@@ -165,7 +164,7 @@ def test_training_steps_after_the_last_checkpoint_are_lost(store, tmp_path):
 def test_living_workers_are_counted_before_they_end():
     import subprocess
 
-    provenance.book()
+    book()
     meter = Meter()
     code = "import time\nwhile time.process_time() < 0.5: pass\nprint(1, flush=True)\ninput()"
     with subprocess.Popen(
