@@ -96,7 +96,7 @@ class Meter:
         `final` says that nothing is spent after it.
         """
         checkpoint = _read_note(self.state)
-        held = max(self.devices(), int(checkpoint.get("devices") or 0))
+        held = max(self.devices(), _number(checkpoint, "devices"))
         before, last = self._samples[-1]
         now = time.time()
         spent = Spent(
@@ -108,7 +108,7 @@ class Meter:
         if final:
             book()  # A next attempt in this process does not pay for it again.
         taken = checkpoint.get("taken")
-        if taken is not None:  # The last sample before it: rather too little is kept.
+        if isinstance(taken, int | float):  # The last sample before it: rather too little is kept.
             self._kept = max((s for at, s in self._samples if at <= taken), key=lambda s: s.cpu)
             self._samples = [(at, s) for at, s in self._samples if at >= taken or s == self._kept]
         return {
@@ -143,7 +143,7 @@ def note_checkpoint(
         partial.replace(place)
 
 
-def _read_note(state: State | None) -> dict[str, float]:
+def _read_note(state: State | None) -> dict[str, Any]:
     """What this very holder of the lease noted."""
     if state is None:
         return {}
@@ -151,7 +151,8 @@ def _read_note(state: State | None) -> dict[str, float]:
         note = json.loads((state.folder.parents[2] / _KEPT).read_text())
     except (OSError, ValueError):
         return {}
-    return dict(note) if note.get("holder") == state.folder.name else {}
+    mine = isinstance(note, dict) and note.get("holder") == state.folder.name
+    return dict(note) if mine else {}
 
 
 def account_for(
@@ -199,7 +200,7 @@ def _live_seconds(process: int) -> float:
     waiting, ticks = _children(process), 0
     while waiting:
         child = waiting.pop()
-        with suppress(OSError):
+        with suppress(OSError, ValueError, IndexError):  # It must never stop a heartbeat.
             fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
             ticks += sum(map(int, fields[11:15]))
             waiting += _children(child)
@@ -211,7 +212,7 @@ def _children(process: int) -> list[int]:
     children: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{process}/task"):
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 text = Path(f"/proc/{process}/task/{thread}/children").read_text()
                 children += map(int, text.split())
     return children
