@@ -1,13 +1,17 @@
 """A local S3 server for tests: moto behind one lock. Prints its port, serves until stdin closes.
 
+`GET /-/requests` returns how many requests there were since it was last asked, by method.
+
 Moto checks `If-None-Match` and stores in two moves; S3 does both in one. The lock gives back what
 S3 promises, so that racing writers can be tested.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,10 +28,16 @@ class OneAtATime:
 
     def __init__(self, application: Any) -> None:
         self._application, self._lock = application, threading.Lock()
+        self._requests: Counter[str] = Counter()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer one request."""
         with self._lock:
+            if environ["PATH_INFO"] == "/-/requests":
+                counted, self._requests = json.dumps(self._requests).encode(), Counter()
+                start_response("200 OK", [("Content-Length", str(len(counted)))])
+                return [counted]
+            self._requests[environ["REQUEST_METHOD"]] += 1
             return list(self._application(environ, start_response))
 
 

@@ -34,10 +34,14 @@ _BLOCK = 1 << 20
 
 
 class Entry(NamedTuple):
-    """A file in a listing: its size in bytes, and when it was written by the store's own clock."""
+    """A file in a listing: its size in bytes, and when it was written by the store's own clock.
+
+    `etag` changes with the content; a folder's files have none.
+    """
 
     bytes: int
     modified: float
+    etag: str = ""
 
 
 class Backend(ABC):

@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import chain
 
 from artifacts_schema.errors import CorruptArtifact, Stopped, StoreError
 from artifacts_schema.identity import short
@@ -74,6 +75,8 @@ class Garbage:
     """Bytes of each attempt, work folder and launch file."""
     known: dict[Name, Manifest] = field(default_factory=dict)
     young: frozenset[Name] = frozenset()
+    roots: dict[str, list[Name]] = field(default_factory=dict)
+    """What keeps artifacts apart from names: in words → the artifacts that it leads to first."""
 
     @property
     def bytes(self) -> int:
@@ -295,11 +298,15 @@ def _reachable(
     by_run = running.announced
     kept_work = by_run if not garbage.idle_work else running.held.intersection(by_run)
     on_the_way = {key for run in kept_work for key in by_run[run]}
-    waiting = [(r.stage, r.key) for r in store.refs(on_damage=garbage.unreadable.append).values()]
-    waiting += garbage.young
-    waiting += (name for name in known if name[1] in on_the_way)
-    waiting += _steps_of_runs(store.backend, garbage.unreadable)
-    waiting += running.inputs
+    garbage.roots = {
+        "running work": running.inputs,
+        "runs in progress": _steps_of_runs(store.backend, garbage.unreadable),
+        "resume state": [name for name in known if name[1] in on_the_way],
+        "their age": sorted(garbage.young),
+    }
+    named = store.refs(on_damage=garbage.unreadable.append).values()
+    waiting = [(ref.stage, ref.key) for ref in named]
+    waiting += chain.from_iterable(garbage.roots.values())
     if garbage.unreadable:
         return set(known)
     alive: set[Name] = set()
@@ -308,9 +315,14 @@ def _reachable(
         if name in alive or name not in known:
             continue
         alive.add(name)
-        waiting += [(name[0], one.key) for one in known[name].interims]
-        waiting += [reference.name for reference in known[name].references]
+        waiting += parents_of(known[name])
     return alive
+
+
+def parents_of(manifest: Manifest) -> list[Name]:
+    """What an artifact keeps: all that it read, and what its run committed on its way."""
+    interims = [(manifest.stage, one.key) for one in manifest.interims]
+    return interims + [reference.name for reference in manifest.references]
 
 
 @dataclass(frozen=True)

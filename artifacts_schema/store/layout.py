@@ -31,7 +31,7 @@ def work(key: str, *parts: str) -> str:
     return "/".join(("work", key, *parts))
 
 
-_UPLOADED = ("lease/", "log", "events", "spec", "telemetry/")
+_UPLOADED = ("lease/", "log", "events", "spec", "telemetry/", "kept.json")
 _MARK = re.compile(r"state/[^/]+/[^/]+(\.json|/\.whole)")
 
 

@@ -24,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -56,6 +56,8 @@ class Record:
     released: bool = False
     silent: bool = False
     """Released by the run that succeeded it, not by itself: it may wake up."""
+    spent: dict[str, float | str] = field(default_factory=dict)
+    """What the holder says of its cost so far; see `stages.engine.meter`."""
 
 
 class Lease:
@@ -66,6 +68,8 @@ class Lease:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._lost = False
+        self.meter: Callable[[bool], dict[str, float | str]] = lambda final: {}
+        """What a heartbeat, and the release (`final`), note as `Record.spent`."""
 
     @property
     def holder(self) -> str:
@@ -123,7 +127,8 @@ class Lease:
 
     def beat(self) -> None:
         """Raise the counter, so that waiters see that this run lives."""
-        self.record = replace(self.record, counter=self.record.counter + 1)
+        spent = self.meter(False)
+        self.record = replace(self.record, counter=self.record.counter + 1, spent=spent)
         self._write()
 
     def start_beating(self, every: float = HEARTBEAT_SECONDS) -> None:
@@ -179,11 +184,20 @@ class Lease:
         """Let the next run have the key immediately; no-op if it has it already."""
         self.stop_beating()
         if self.is_mine():
-            self.record = replace(self.record, released=True)
+            self.record = replace(self.record, released=True, spent=self.meter(True))
             self._write()
 
     def _write(self) -> None:
         self.backend.replace(_path(self.key, self.number), json.dumps(asdict(self.record)).encode())
+
+
+def earlier_records(backend: Backend, lease: Lease) -> list[Record]:
+    """The records of those that held the key before, oldest first, since its work folder was
+    made."""
+    mine = _path(lease.key, lease.number)
+    paths = [p for p in _lease_files(backend, lease.key) if _LEASE.fullmatch(p) and p < mine]
+    records = [_parse_record(raw) for _, raw in sorted(backend.read_many(paths).items())]
+    return [record for record in records if record is not None]
 
 
 def is_over(backend: Backend, key: str, holder: str) -> bool:

@@ -223,7 +223,9 @@ class RemoteBackend(Backend):
             except FileNotFoundError:
                 return {}
         return {
-            name[len(start) :]: Entry(int(entry["size"]), _modified(entry))
+            name[len(start) :]: Entry(
+                int(entry["size"]), _modified(entry), entry.get("ETag") or entry.get("etag") or ""
+            )
             for name, entry in entries.items()
             if name.startswith(start) and entry["type"] == "file"
         }

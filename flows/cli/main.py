@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
     "complete": ("flows.cli.chat", "Let a checkpoint or a release continue a text."),
     "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),
-    "cost": ("flows.cli.cost", "Say what artifacts cost, by stage, recipe or person."),
+    "cost": ("flows.cli.cost", "Say what artifacts cost, by stage, recipe, person or month."),
     "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
     "store": ("flows.cli.store", "Make a store, also one for a team; check its modes."),

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import click
 
-from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped, StoreError
+from artifacts_schema.config import parse_size
+from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped, StoreError, UsageError
 from artifacts_schema.store import Store
+from artifacts_schema.store.budget import BudgetPlan, drop_refs, plan_budget
 from artifacts_schema.store.gc import Garbage, collect, plan_gc
 from artifacts_schema.store.verify import record_damage, recorded_damage
 from flows.analysis.artifacts import ArtifactName, open_store, warn_damaged
 from flows.cli.options import json_option, store_option
-from flows.cli.output import echo, print_json, size
+from flows.cli.output import Column, echo, print_json, print_table, size
 from flows.cli.progress import show_progress, stop_on_signals
 from flows.recipe.repair import repair, sort_parents_first
 from stages.engine.provenance import check_artifact
@@ -40,17 +44,45 @@ def _check_finite(context: click.Context, parameter: click.Parameter, value: flo
 )
 @click.option("--work", "idle_work", is_flag=True, help="Also resume state that no run holds.")
 @click.option("--artifact", metavar="REF", help="This artifact alone, whatever refers to it.")
+@click.option("--budget", metavar="SIZE", help="Propose refs to drop until the store takes this.")
+@click.option("--keep", multiple=True, metavar="PATTERN", help="Refs that --budget never drops.")
 @store_option
 @json_option
 def gc(
-    delete: bool, min_age: float, idle_work: bool, artifact: str | None, store: str, as_json: bool
+    delete: bool,
+    min_age: float,
+    idle_work: bool,
+    artifact: str | None,
+    budget: str | None,
+    keep: tuple[str, ...],
+    store: str,
+    as_json: bool,
 ) -> None:
     """Say what nothing refers to any more, and remove it with --delete.
 
     Refs, running work and whatever is young keep an artifact and all that it was made of. What came
-    into use since it was listed stays.
+    into use since it was listed stays. With --budget 2TB the refs that were not written for longest
+    are proposed as well, each with what it frees; --delete drops them.
     """  # fmt: skip
     opened = open_store(store)
+    if budget is not None or keep:
+        _check_budget_options(budget, artifact)
+    if budget is not None:
+        plan = plan_budget(
+            opened,
+            _parse_budget(budget),
+            min_age_seconds=min_age * 3600,
+            idle_work=idle_work,
+            keep=lambda ref: any(fnmatchcase(ref, pattern) for pattern in keep),
+        )
+        if not delete:
+            _print_budget(plan, as_json)
+            return
+        _check_reached(plan, opened)
+        dropped = drop_refs(opened, plan)
+        if not as_json:
+            for ref in dropped:
+                echo(f"ref       {ref}")
     if artifact is not None:
         manifest, _ = opened.resolve(artifact)
         garbage = Garbage(artifacts=[manifest], kept=len(opened.keys()) - 1, by_name=True)
@@ -93,6 +125,74 @@ def gc(
     verb = "removed" if delete else "would free"
     more = "" if delete else "; --delete removes it"
     echo(f"{verb} {size(garbage.bytes)}, {garbage.kept:,} artifacts stay{more}")
+
+
+def _check_budget_options(budget: str | None, artifact: str | None) -> None:
+    if budget is None:
+        raise click.UsageError("--keep goes with --budget")
+    if artifact is not None:
+        raise click.UsageError("--artifact and --budget exclude each other")
+
+
+def _parse_budget(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--budget") from None
+
+
+def _check_reached(plan: BudgetPlan, store: Store) -> None:
+    """Refuse to drop every name for a budget that is out of reach all the same."""
+    if not plan.is_reached:
+        raise UsageError(
+            f"the budget of {size(plan.budget)} cannot be reached: "
+            f"{size(plan.bytes_after)} would stay",
+            where=store.url,
+            hint="nothing was changed; ingot gc --budget without --delete lists what holds the "
+            "rest. Raise the budget, or lower --min-age",
+        )
+
+
+def _print_budget(plan: BudgetPlan, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "budget": plan.budget,
+                "bytes": plan.bytes_now,
+                "bytes_after": plan.bytes_after,
+                "reached": plan.is_reached,
+                "unnamed_bytes": plan.garbage_bytes,
+                "drops": [
+                    {"ref": d.ref, "stage": d.target.stage, "key": d.target.key,
+                     "named": d.named, "artifacts": d.artifacts, "bytes": d.bytes}
+                    for d in plan.drops
+                ],
+                "held": plan.held,
+            }
+        )  # fmt: skip
+        return
+    for error in plan.garbage.unreadable:
+        warn_damaged(error)
+    echo(f"store     {size(plan.bytes_now)}, budget {size(plan.budget)}")
+    if plan.garbage_bytes:
+        echo(f"unnamed   frees {size(plan.garbage_bytes)}; no ref needs to go for it")
+    rows = [
+        (drop.ref, time.strftime("%Y-%m-%d", time.gmtime(drop.named)), f"{drop.artifacts:,}",
+         size(drop.bytes))
+        for drop in plan.drops
+    ]  # fmt: skip
+    if rows:
+        titles = (Column("artifacts", right=True), Column("frees", right=True))
+        print_table(["ref to drop", "last written", *titles], rows)
+    if plan.is_reached:
+        echo(
+            f"would leave {size(plan.bytes_after)}; --delete drops these refs and removes the rest"
+        )
+        return
+    echo(f"the budget cannot be reached: {size(plan.bytes_after)} would stay, held by")
+    for holder, held in sorted(plan.held.items(), key=lambda item: -item[1]):
+        if held:
+            echo(f"  {holder}: {size(held)}")
 
 
 @click.command("verify")

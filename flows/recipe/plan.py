@@ -10,6 +10,7 @@ The action of a step is
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
+from artifacts_schema.store.listed import list_artifacts
 from artifacts_schema.store.verify import damage_records, find_committed
 from flows.recipe.graph import Graph, Instance
 from flows.recipe.upstream import InputResolver, check_steps
@@ -258,6 +260,8 @@ def make_plan(
     store.check_mounted()
     selection = selection or Selection()
     selected, needed = select_instances(graph, selection)
+    stages = Counter(graph.instances[name].stage.name for name in selected | needed)
+    store = list_artifacts(store, graph.recipe.name, stages)
     forced = {name for text in sorted(selection.force) for name in graph.select(text, "--force")}
     if outside := forced - selected:
         raise UsageError(f"{join_names(sorted(outside))} is not part of this run", where="--force")

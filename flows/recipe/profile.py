@@ -12,6 +12,7 @@
       pretrain: {pool: gpu, nodes: 2, cpus: 16, gpus: 8, memory: 400 GB, time: 24 h}
       flow:     {pool: cpu, cpus: 1, memory: 2 GB}
     openlineage: http://127.0.0.1:5000   # where events of lineage go, or a file
+    prices: {currency: EUR, cpu_hour: 0.03, gpu_hour: 2.1}   # for `ingot cost`
 
 A stage without resources runs in the pool `local`: a child process on this machine. `flow` among
 the resources is the run itself where a form starts it (`ingot deploy`): a small job that waits for
@@ -37,6 +38,7 @@ from stages.engine.protocol import stage_names
 
 PROFILE_KEYS = (
     *("name", "description", "jobs", "default", "stages", "pools", "resources", "openlineage"),
+    "prices",
 )
 LOCAL = "local"
 DEFAULT = "default"
@@ -103,6 +105,18 @@ class Resources(Config):
         return f"{self.pool}: {text}" if text else self.pool
 
 
+class Prices(Config):
+    """What an hour costs, for `ingot cost`."""
+
+    currency: str = Field(min_length=1, max_length=8, description="As it is printed: EUR.")
+    cpu_hour: float = Field(default=0.0, ge=0, description="Of one core.")
+    gpu_hour: float = Field(default=0.0, ge=0, description="Of one GPU, whose host is extra.")
+
+    def money(self, cpu_seconds: float, gpu_seconds: float) -> float:
+        """What these seconds cost, in `currency`."""
+        return (cpu_seconds * self.cpu_hour + gpu_seconds * self.gpu_hour) / 3600
+
+
 @dataclass(frozen=True)
 class PoolEntry:
     """A pool as the profile names it: its type and the rest of its settings, not yet checked."""
@@ -125,6 +139,7 @@ class Profile:
     places: dict[str, Resources] = field(default_factory=dict)
     openlineage: str | None = None
     """An HTTP URL or a file: where runs send OpenLineage events."""
+    prices: Prices | None = None
 
     def resources(self, stage: str) -> Resources:
         """What the steps of a stage get."""
@@ -216,8 +231,11 @@ def load_profile(name: str | None, recipe: Path) -> Profile:
                 where=f"{document.place('resources', key)}: resources.{key}",
             )
     stages = dict(_section(document, "stages"))
+    prices = None
+    if values.get("prices") is not None:
+        prices = Prices.parse(values["prices"], where=f"{document.place('prices')}: prices")
     name = str(values.get("name", path.stem))
-    return Profile(name, jobs, default, stages, pools, places, _read_target(document))
+    return Profile(name, jobs, default, stages, pools, places, _read_target(document), prices)
 
 
 def check_target(target: str) -> None:

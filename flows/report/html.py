@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -80,6 +80,22 @@ class HtmlWriter:
             "full": self.full,
         }
         return self.environment.get_template(template).render({**shared, **values})
+
+
+def write_figures(
+    title: str, facts: Mapping[str, str], chapters: Mapping[str, Sequence[Figure]], path: Path
+) -> Path:
+    """Write a page of figures in chapters, in the style of a report, to `path`.
+
+    UsageError if `path` cannot be written.
+    """
+    writer = HtmlWriter(full=True)
+    blocks = [
+        (name, f"chapter-{number}", writer.blocks(figures))
+        for number, (name, figures) in enumerate(chapters.items())
+    ]
+    values = {"title": title, "facts": facts, "chapters": blocks}
+    return write_page(writer.render("chapters.html.jinja", values), path)
 
 
 def write_page(html: str, path: Path) -> Path:

@@ -260,8 +260,8 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
         " | stored, MB:,.2f | files:,",
         rows,
         "Of the run that made each artifact, which a later run may have reused: CPU seconds of all "
-        "its processes, workers on other machines included, and seconds that GPUs were held. The "
-        "time of a killed run before it was resumed is not included.",
+        "its processes, workers on other machines included, and seconds that GPUs were held. What "
+        "earlier attempts at it spent, and lost, is in `ingot cost`.",
     )
 
 

@@ -18,6 +18,7 @@ from artifacts_schema.store.lease import local_work
 from stages.engine.allotment import available_cores
 from stages.engine.events import TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
+from stages.engine.meter import Meter
 from stages.engine.outputs import AttemptWriters, Interims, Milestone, ShardResult
 from stages.engine.shards import Item, ShardMap
 from stages.engine.state import State, accepted_changes
@@ -100,6 +101,8 @@ class RunServices:
     """Does the shards; None: processes of this machine."""
     processes: Workers = field(default_factory=Workers)
     """Of this machine, for all maps of the run."""
+    meter: Meter = field(default_factory=Meter)
+    """What the run spends, and what it has from earlier attempts."""
 
 
 class Context(AttemptWriters, RunReport):
@@ -202,6 +205,7 @@ class Context(AttemptWriters, RunReport):
             check_lease=self.state.check,
             pool=lend if cluster is None else cluster.pool,
             on_death=on_death,
+            meter=run.meter,
             elsewhere=cluster is not None,
         )
         results, written = shards.run(function, list(items), shared)

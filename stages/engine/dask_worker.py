@@ -15,12 +15,12 @@ from artifacts_schema.identity import short
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.remote import backend_at
 from stages.engine.fork_server import execute_call
+from stages.engine.meter import process_seconds
 from stages.engine.protocol import Stage
 from stages.engine.provenance import (
     code_digest,
     engine_digest,
     library_versions,
-    process_seconds,
 )
 from stages.engine.spec import THREAD_VARIABLES, WAIT_POLICY
 

@@ -276,11 +276,12 @@ class ShardResult:
             return pq.read_table(file, columns=columns, use_threads=False)
 
 
-def record_of(value: dict[str, Any], written: list[Written], code: str) -> bytes:
-    """The record that marks a shard as finished."""
-    return json.dumps(
-        {"value": value, "code": code, "files": [item.plain() for item in written]}
-    ).encode()
+def record_of(
+    value: dict[str, Any], written: list[Written], code: str, spent: Sequence[float] = (0.0, 0.0)
+) -> bytes:
+    """The record that marks a shard as finished; `spent` are its CPU and GPU seconds."""
+    files = [item.plain() for item in written]
+    return json.dumps({"value": value, "code": code, "files": files, "spent": spent}).encode()
 
 
 @dataclass(frozen=True)

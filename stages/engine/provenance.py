@@ -20,13 +20,13 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.verify import Problem, verify
+from stages.engine.meter import book, unbooked_seconds
 from stages.engine.protocol import Stage, all_stages
 
 if TYPE_CHECKING:
@@ -170,15 +170,6 @@ def build_manifest(
 CLUSTER_CPU_SECONDS = "dask_cpu_seconds"
 """Of a manifest's telemetry: the part of `cpu_seconds` that processes of other parents spent."""
 
-_booked = 0.0
-"""CPU seconds of this process, and those it waited for, that earlier stages were booked."""
-
-
-def process_seconds() -> float:
-    """CPU seconds of this process so far, and of the processes that it has waited for."""
-    own, ended = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
-
 
 def run_cost(report: RunReport, seconds: float) -> dict[str, float]:
     """For the manifest's telemetry, at the end of a run that took `seconds` by the clock.
@@ -186,12 +177,10 @@ def run_cost(report: RunReport, seconds: float) -> dict[str, float]:
     `cpu_seconds` are all since the process began, or since the stage before it in this process
     ended. `gpu_seconds` are those that devices were held, busy or not: 0 for work on CPUs.
     """
-    global _booked
-    own = process_seconds()
-    seconds_used = own - _booked + float(report.notes.get(CLUSTER_CPU_SECONDS, 0.0))
-    _booked = own
+    used = unbooked_seconds() + float(report.notes.get(CLUSTER_CPU_SECONDS, 0.0))
+    book()
     return {
-        "cpu_seconds": round(seconds_used, 3),
+        "cpu_seconds": round(used, 3),
         "gpu_seconds": round(seconds * report.devices_held, 3),
     }
 

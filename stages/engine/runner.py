@@ -38,13 +38,14 @@ from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter, Log
 from stages.engine.inputs import Input
 from stages.engine.join import join_run
 from stages.engine.machines import ONE_MACHINE
+from stages.engine.meter import Meter, account_for
 from stages.engine.outputs import Interims
 from stages.engine.protocol import Stage, stage_named
 from stages.engine.provenance import build_manifest, code_digest, run_cost
 from stages.engine.rank_files import RankFolder
 from stages.engine.spec import StageSpec
 from stages.engine.spmd import make_job, run_on_ranks
-from stages.engine.state import State, open_state
+from stages.engine.state import State, accepted_changes, open_state
 from stages.engine.transfers import Board, log_compiling, watch_fetches
 from stages.engine.workers import Workers
 
@@ -164,6 +165,9 @@ def _run_leased(
     stage = stage_named(spec.stage)
     execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
     workers = _worker_processes(stage, execution)  # Forked before the lease has a thread.
+    code = code_digest(stage)
+    meter = Meter(short(code))
+    lease.meter = meter.note
     lease.start_beating()
     attempt = Attempt(store.backend, spec.stage, spec.key, dict(stage.outputs))
     events = EventWriter(folder / EVENTS_FILE)
@@ -173,8 +177,8 @@ def _run_leased(
     finished = False
     try:
         started = time.monotonic()
-        code = code_digest(stage)
         state = open_state(store.backend, lease, short(code), log, accept=accept_code)
+        meter.state = state
         run = _Run(
             store,
             spec,
@@ -188,11 +192,14 @@ def _run_leased(
             stop,
             execution,
             workers,
+            meter,
         )
         with closing(workers):
             context = run.work()
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
-        manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started)
+        codes = [short(code), *(change["from"] for change in accepted_changes(state.folder))]
+        earlier = account_for(store.backend, lease, meter.continued, codes)
+        manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started, earlier)
         _copy_telemetry(attempt, folder)
         hit_failpoint("payload written")
         lease.check()
@@ -237,6 +244,7 @@ class _Run:
     stop: Callable[[], bool]
     execution: Execution
     workers: Workers
+    meter: Meter
 
     def work(self) -> Context:
         """Run the stage, here or on ranks; its context has what it counted and wrote."""
@@ -265,8 +273,10 @@ class _Run:
         cluster = _cluster(stage, execution, self.attempt, self.code, self.state)
         services = RunServices(
             self.attempt, self.code, self.state, interims, self.events, self.stop, cluster,
-            self.workers,
+            self.workers, self.meter,
         )  # fmt: skip
+        if cluster is not None:
+            self.meter.elsewhere = lambda: cluster.cpu_seconds
         config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
         inputs = {
             role: [
@@ -277,7 +287,9 @@ class _Run:
             ]
             for role, references in spec.inputs.items()
         }
-        return Context(config, execution, inputs, services)
+        context = Context(config, execution, inputs, services)
+        self.meter.devices = lambda: context.devices_held
+        return context
 
 
 def _raise_if_lost(lease: Lease, error: Exception, log: logging.Logger) -> None:
@@ -347,7 +359,12 @@ def _cluster(
 
 
 def _manifest(
-    spec: StageSpec, stage: type[Stage], attempt: Attempt, context: Context, seconds: float
+    spec: StageSpec,
+    stage: type[Stage],
+    attempt: Attempt,
+    context: Context,
+    seconds: float,
+    earlier: dict[str, float],
 ) -> Manifest:
     if stage.handles_documents and context.conservation is None:
         raise NotConserved("the stage did not account for its records", where=spec.stage)
@@ -367,6 +384,7 @@ def _manifest(
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "seconds": round(seconds, 3),
             **run_cost(context, seconds),
+            **earlier,
             "peak_memory_bytes": max(usage.ru_maxrss, children.ru_maxrss)
             * (1 if sys.platform == "darwin" else 1024),
             "workers": context.workers,

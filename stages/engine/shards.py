@@ -11,6 +11,7 @@ the same, or others may be luckier. One that does not answer is ended, and its i
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,9 +24,12 @@ from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.failpoints import hit_failpoint
+from stages.engine.meter import Meter, Spent, process_seconds
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
 from stages.engine.workers import Pool, WorkerCrash
 
+_Took = tuple[float, float]
+"""CPU seconds of a shard, and seconds by the clock."""
 SILENT_TRIES = 3
 """Workers that may be ended at one shard because they did nothing."""
 
@@ -54,6 +58,8 @@ class ShardMap:
     pool: Callable[[int], Pool]
     """Gives a pool of at most so many workers."""
     on_death: Callable[[WorkerCrash], Mapping[str, Any] | None] | None = None
+    meter: Meter = field(default_factory=Meter)
+    """Learns what earlier attempts spent on the shards that are done."""
     elsewhere: bool = False
     """Whether the workers are on other machines: then this process does no shard, not even one."""
     _done: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
@@ -68,6 +74,8 @@ class ShardMap:
         if len(set(ids)) != len(ids):
             raise ValueError(f"map '{self.name}': ids of items are not unique")
         self._done, self._total = self._finished(ids), len(ids)
+        for record in self._done.values():
+            self.meter.continued += Spent(*record.get("spent", ()))
         waiting = [item for item in items if item.id not in self._done]
         self.progress(len(self._done), self._total)
         alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None
@@ -147,9 +155,11 @@ class ShardMap:
             hint="finished shards are kept; run again, with fewer workers if memory was short",
         )
 
-    def _record(self, name: str, made: tuple[dict[str, Any], list[Written]]) -> None:
+    def _record(self, name: str, made: tuple[dict[str, Any], list[Written], _Took]) -> None:
         self.check_lease()
-        record = record_of(*made, self.code)
+        value, written, (cpu, seconds) = made
+        gpu = seconds * self.meter.devices() / max(1, min(self.workers, self._total))
+        record = record_of(value, written, self.code, (round(cpu, 3), round(gpu, 3)))
         self.backend.replace(self._path(name), record)
         hit_failpoint("shard recorded")
         self._done[name] = json.loads(record)
@@ -203,7 +213,9 @@ def _call(
     item: Item,
     made: Callable[[], ShardOutput],
     shared: dict[str, Any],
-) -> tuple[dict[str, Any], list[Written]]:
+) -> tuple[dict[str, Any], list[Written], _Took]:
+    cpu, clock = process_seconds(), time.monotonic()
     output = made()
     value = function(item, output, **shared)
-    return dict(value or {}), output.written
+    took = process_seconds() - cpu, time.monotonic() - clock
+    return dict(value or {}), output.written, took

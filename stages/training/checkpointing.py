@@ -32,6 +32,7 @@ from artifacts_schema.errors import CorruptArtifact, StoreError
 from artifacts_schema.files import exists, list_names
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.storage_errors import Unreachable
+from stages.engine.meter import note_checkpoint
 from stages.engine.state import State
 from stages.parallel.boxes import local
 from stages.parallel.ranks import ALONE, Ranks
@@ -176,6 +177,7 @@ class RollingCheckpoints:
         earlier ones stay.
         """
         target = self.folder / f"{_PREFIX}{training_step:012d}"
+        taken = time.time()
         headers = {}
         if self.ranks.world > 1:
             tensors = {group: held_parts(some, self.ranks) for group, some in tensors.items()}
@@ -194,6 +196,7 @@ class RollingCheckpoints:
             self._wait_for(folders)
             facts = {"position": asdict(position)}
             self._write(target, copies, headers, facts, content=content, parts=folders)
+            note_checkpoint(self.state, taken=taken)
             for folder in folders:
                 atomic_dir.remove_atomic_dir(folder)
             self._prune(horizon)

@@ -13,6 +13,7 @@ from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
 from stages.engine import Context, Input
+from stages.engine.meter import note_checkpoint
 from stages.model.decoder import Decoder
 from stages.model.size import mfu_flops_per_token
 from stages.tokens.chat import CHAT_TEMPLATE
@@ -141,6 +142,8 @@ def fit(
             f"{runtime.missing_for_compiling}",
         )
     context.devices_held = runtime.ranks.world if runtime.device.type == "cuda" else 0
+    if runtime.ranks.first:
+        note_checkpoint(context.state, devices=context.devices_held)
     rollbacks, checkpoints = _open_work(context, runtime)
     trainer = Trainer(
         model=model,

@@ -9,10 +9,18 @@ from click.testing import CliRunner
 
 from artifacts_schema.store import layout
 from artifacts_schema.store.runs import find_run, run_ids
-from flows.analysis.cost import sum_cost, total_cost
+from flows.analysis.cost import GROUPS, sum_cost, total_cost
 from flows.cli.main import main
 from flows.recipe.execute import execute
+from flows.report.report import is_report
 from stages.engine import provenance
+
+LOST = {
+    "earlier_cpu_seconds": 0.0,
+    "earlier_gpu_seconds": 3600.0,
+    "lost_cpu_seconds": 1800.0,
+    "lost_gpu_seconds": 360.0,
+}
 
 
 @pytest.fixture
@@ -23,7 +31,12 @@ def spent(open_pipeline, inline, store):
     for number, manifest in enumerate(store.manifests(), 1):
         path = layout.manifest(*manifest.name)
         value = json.loads(store.backend.read(path))
-        value["telemetry"] |= {"cpu_seconds": number, "gpu_seconds": 2.0, "seconds": 0.5}
+        value["telemetry"] |= {
+            "cpu_seconds": number,
+            "gpu_seconds": 2.0,
+            "seconds": 0.5,
+            "finished": f"2026-{number:02d}-01T00:00:00Z",
+        } | LOST
         store.backend.replace(path, json.dumps(value).encode())
     return list(store.manifests())
 
@@ -37,7 +50,9 @@ def test_costs_are_summed_by_stage_the_dearest_first(spent, store):
     for stage, cost in costs.items():
         numbers = [n for n, one in enumerate(spent, 1) if one.stage == stage]
         assert (cost.artifacts, cost.cpu_seconds) == (len(numbers), sum(numbers))
-        assert cost.gpu_seconds == 2.0 * len(numbers)
+        assert cost.gpu_seconds == (2.0 + 3600) * len(numbers)
+        assert cost.lost_cpu_seconds == 1800 * len(numbers)
+        assert cost.lost_gpu_seconds == 360 * len(numbers)
         sizes = [sum(o.bytes for o in one.outputs.values()) for one in spent if one.stage == stage]
         assert cost.bytes == sum(sizes)
     spending = [cost.cpu_seconds for cost in costs.values()]
@@ -87,7 +102,34 @@ def test_the_command_prints_a_table_with_a_sum_and_json(spent, store):
     assert first.split()[0] == "person"
     assert rows[-1].split()[:2] == ["all", str(len(spent))]
     printed = CliRunner().invoke(main, ["cost", "--store", store.url, "--json"])
-    assert json.loads(printed.output)["choose"]["gpu_seconds"] == 4.0
+    assert json.loads(printed.output)["choose"]["gpu_seconds"] == 7204.0
+
+
+def test_months_are_those_of_the_commits_in_their_order(spent, store):
+    costs = sum_cost(store, "month", refuse)
+    assert list(costs) == [f"2026-{number:02d}" for number in range(1, len(spent) + 1)]
+
+
+def test_money_is_hours_times_the_prices_of_the_profile_lost_ones_too(spent, store, tmp_path):
+    profile = tmp_path / "priced.yaml"
+    profile.write_text("prices: {currency: EUR, cpu_hour: 2.0, gpu_hour: 10.0}\n")
+    arguments = ["cost", "--store", store.url, "--profile", str(profile)]
+    plain = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).output)
+    total = sum(one["money"] for one in plain.values())
+    cpu = sum(range(1, len(spent) + 1)) / 3600 + 0.5 * len(spent)
+    gpu = (2.0 + 3600 + 360) / 3600 * len(spent)
+    assert total == pytest.approx(2 * cpu + 10 * gpu, abs=0.001)
+    page = tmp_path / "cost.html"
+    told = CliRunner().invoke(main, [*arguments, "--report", str(page)])
+    assert told.exit_code == 0, told.output
+    html = page.read_text()
+    assert is_report(page)
+    assert f"{total:,.2f} EUR" in html
+    for group in GROUPS:
+        assert f"Cost by {group}" in html
+        assert all(name in html for name in sum_cost(store, group, refuse))
+    assert CliRunner().invoke(main, [*arguments[:3], "--report", str(page)]).exit_code == 0
+    assert "EUR" not in page.read_text(), "no price, no currency"
 
 
 def test_without_a_label_it_is_the_login_name(open_pipeline, inline, store, monkeypatch):

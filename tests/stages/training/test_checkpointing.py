@@ -134,8 +134,10 @@ def test_one_that_is_not_usable_is_named_removed_and_told(checkpoints, caplog):
 class Published:
     """What `stages.engine.state.State` does for a remote store, in memory."""
 
-    def __init__(self):
+    def __init__(self, root):
         self.sets = {}
+        self.folder = root / "work" / "state" / "code" / "1-holder"
+        self.folder.mkdir(parents=True)
 
     def check(self):
         pass
@@ -153,7 +155,11 @@ class Published:
 
 def test_decisions_are_published_with_each_checkpoint_and_what_is_refused_is_withdrawn(tmp_path):
     """So that another machine goes on from the same decisions, and from no later checkpoint."""
-    log, decisions, state = RunLog(tmp_path / "log"), tmp_path / "rollbacks.json", Published()
+    log, decisions, state = (
+        RunLog(tmp_path / "log"),
+        tmp_path / "rollbacks.json",
+        Published(tmp_path),
+    )
     checkpoints = RollingCheckpoints(
         tmp_path / "checkpoints", log, LOG, state=state, sidecars=[decisions]
     )
