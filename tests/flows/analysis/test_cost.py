@@ -12,7 +12,7 @@ from artifacts_schema.store.runs import find_run, run_ids
 from flows.analysis.cost import GROUPS, sum_cost, total_cost
 from flows.cli.main import main
 from flows.recipe.execute import execute
-from flows.report.report import is_report
+from flows.report.html import is_report
 from stages.engine import provenance
 
 LOST = {
