@@ -123,11 +123,11 @@ class StepTimes:
         name = (*reference.name, reference.output)
         if name not in self._bytes:
             manifest = self._load(*reference.name)
-            listed = (
-                manifest.counts.get("bytes") if reference.kind == "snapshot" and manifest else None
-            )
-            own = manifest.outputs[reference.output].bytes if manifest else None
-            self._bytes[name] = own if listed is None else float(listed)
+            output = manifest.outputs.get(reference.output) if manifest is not None else None
+            size: float | None = output.bytes if output is not None else None
+            if manifest is not None and reference.kind == "snapshot":
+                size = manifest.counts.get("bytes")
+            self._bytes[name] = size
         return self._bytes[name]
 
 

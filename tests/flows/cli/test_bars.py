@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
-from flows.cli.progress import ProgressDisplay, ProgressObserver, format_reused
+from artifacts_schema.errors import IngotError
+from flows.cli.progress import ProgressDisplay, ProgressObserver, format_reused, show_progress
 from flows.recipe.execute import execute
 from flows.recipe.plan import PlannedStep
 
@@ -62,6 +64,28 @@ def test_losses_are_drawn_where_there_is_room():
     assert "█▇▆▅▄▃▂▁" in curve
     assert "8.000 → 1.000" in curve
     assert len(draw(display, 60)) == 1
+
+
+def test_a_terminal_is_left_with_lines_alone(monkeypatch):
+    """Bars are erased at the end: each line of theirs is cleared (CSI 2K) before it is left."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "60"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stderr", terminal)
+    with show_progress() as observer:
+        observer.started(step("pretrain"))
+        observer.failed(step("pretrain"), IngotError("no"))
+    text = terminal.getvalue()
+    assert "pretrain: failed" in text
+    after = text.rpartition("pretrain: failed")[2]
+    assert "\x1b[2K" in after
+    assert re.sub(r"\x1b\[[?0-9]*[A-Za-z]", "", after).strip() == ""
+    assert "\x1b[?25h" in after  # The cursor is shown again.
 
 
 def test_what_is_reused_is_named_in_a_line(open_pipeline, inline):
