@@ -26,7 +26,7 @@ class Classify(Stage):
     earlier run are reused for texts that it scored in the same way.
     """
 
-    name, version, reproducible = "classify", 1, "numerics"
+    name, version, reproducible = "classify", 2, "numerics"
     inputs: ClassVar = {
         "documents": One("documents"),
         "model": One("snapshot"),

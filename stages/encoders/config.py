@@ -47,6 +47,6 @@ class EncoderExecution(Execution):
     batch_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Tokens of one forward pass, padding included; by default `max_length` on a "
-        "CPU, whose cores larger ones keep no busier, and 64 times that on a GPU.",
+        description="Tokens of one forward pass, padding included; by default twice "
+        "`max_length` on a CPU, whose cores larger ones keep no busier, on a GPU 64 times it.",
     )

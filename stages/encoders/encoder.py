@@ -1,18 +1,23 @@
 """A published encoder that is ready to run, and batches whose shapes follow from each text alone.
 
-A sequence is padded to a multiple of `MULTIPLE`, and runs in a batch whose size follows from
-that length; places without a sequence hold a copy. Floating-point sums depend on the shape of a
-product, and within one shape a library may sum some rows in another order than others. So each
-shape is tried once with equal rows: where their results differ, its sequences run one by one. The
-result of a sequence is then the same bytes whatever sequences come with it, which is what lets
-a score be reused.
+A sequence is padded to a multiple of `MULTIPLE`. Floating-point sums depend on the shape of a
+product, and within one shape a library may sum some rows in another order than others. So a shape
+is tried with equal rows before several sequences run in it; where their results differ, they run
+one by one. The result of a sequence is then the same bytes whatever sequences come with it, which
+is what lets a score be reused.
 
-Many short passes cost a CPU nothing: a pass of 512 tokens keeps its cores as busy as one of 16,384,
-whose activations no longer fit into the cache. A GPU needs the larger ones.
+On a CPU with packed layers (see `packed`) the result of a sequence is what it gives alone. Several
+run together only after a full batch and one of half its size gave equal rows the bytes of one
+alone, and that is tried once there are enough sequences of a length to repay it. Elsewhere a batch
+has as many rows as its length allows, always, and places without a sequence hold a copy.
+
+Short passes cost a CPU little: one of 1,024 tokens keeps its cores as busy as one of 16,384, whose
+activations no longer fit into the cache. A GPU needs the larger ones.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +32,7 @@ import transformers
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
+from stages.encoders.packed import can_pack, pack_model
 from stages.encoders.published import copy_encoder
 from stages.training.devices import choose_device, determinism, device_name
 
@@ -38,8 +44,10 @@ MULTIPLE = 8
 """Tokens that a padded length is a multiple of."""
 LEAST_ROWS = 4
 """Of a batch: fewer sequences than these run no faster together than one by one."""
-GPU_PASSES = 64
-"""Sequences of the longest length in one pass of a GPU, where nothing else is asked."""
+CPU_PASSES, GPU_PASSES = 2, 64
+"""Sequences of the longest length in one pass, where nothing else is asked."""
+REPAYING = 2
+"""Full batches of one length, from which trying their shape costs less than it saves."""
 CHARACTERS_A_TOKEN = 8
 """Of a long text so much is read at first; ordinary text has 3 to 5 characters a token."""
 
@@ -78,7 +86,7 @@ def read_encoder(context: Context, head: Literal["classifier", "none"]) -> Encod
     """
     config, execution, where = context.config, context.execution, f"{context.attempt.stage}.model"
     device = choose_device(execution.device)
-    passes = 1 if device.type == "cpu" else GPU_PASSES
+    passes = CPU_PASSES if device.type == "cpu" else GPU_PASSES
     batch_tokens = execution.batch_tokens or config.max_length * passes
     context.devices_held = 1 if device.type == "cuda" else 0
     context.layout(
@@ -137,6 +145,11 @@ class Encoder:
             )
         tokenizer.enable_truncation(spec.max_length)
         self._special = len(tokenizer.encode("").ids)
+        self._seen: Counter[tuple[int, bool]] = Counter()
+        self._packed = can_pack(self._device, getattr(torch, spec.precision))
+        if self._packed:
+            with self._arithmetic():
+                pack_model(model, first_token=spec.head == "classifier")
 
     def tokenize(self, texts: Sequence[str]) -> list[tuple[list[list[int]], bool]]:
         """For each text its sequences, none where it has no token, and whether it goes on.
@@ -200,7 +213,7 @@ class Encoder:
             torch.set_num_threads(before)
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
-        """(padded length, sequences, members) of each pass, the shortest first.
+        """(padded length, rows, members) of each pass, the shortest first.
 
         A mask changes which kernel runs, so all are padded by at least one token; only those of the
         greatest length are not, and go by themselves.
@@ -211,25 +224,34 @@ class Encoder:
         for member, (length, tokens) in enumerate(shapes):
             groups.setdefault((length, length == tokens), []).append(member)
         for (length, full), members in sorted(groups.items()):
-            if (length, full) not in self._rows:
-                self._rows[length, full] = self._choose_rows(length, full)
-            rows = self._rows[length, full]
+            rows = self._choose_rows(length, full, len(members))
             for start in range(0, len(members), rows):
-                yield length, rows, members[start : start + rows]
+                part = members[start : start + rows]
+                yield length, len(part) if self._packed else rows, part
 
-    def _choose_rows(self, length: int, full: bool) -> int:
-        """Sequences of one pass: as many as fit, or one if equal ones get different results."""
+    def _choose_rows(self, length: int, full: bool, more: int) -> int:
+        """Most sequences of one pass, where `more` of this shape wait: as many as fit, or one."""
         rows = self.spec.batch_tokens // length
         if rows < LEAST_ROWS:
             return 1
+        self._seen[length, full] += more
+        if self._packed and self._seen[length, full] < REPAYING * rows:
+            return 1
+        if (length, full) not in self._rows:
+            self._rows[length, full] = rows if self._has_equal_rows(length, full, rows) else 1
+        return self._rows[length, full]
+
+    def _has_equal_rows(self, length: int, full: bool, rows: int) -> bool:
+        """Whether a batch of equal sequences gives each the same bytes; if packed, in any size."""
         vocabulary = self._tokenizer.get_vocab_size(with_added_tokens=True)
         tokens = 1 + np.arange(length, dtype=np.int64) * 7919 % max(1, vocabulary - 1)
         tokens[tokens == self._padding] -= 1
         mask = np.ones_like(tokens)
         if not full:
             tokens[-1], mask[-1] = self._padding, 0
-        output = self._forward(np.tile(tokens, (rows, 1)), np.tile(mask, (rows, 1)))
-        return rows if (output == output[0]).all() else 1
+        sizes = (1, rows // 2 + 1, rows) if self._packed else (rows,)
+        outputs = [self._forward(np.tile(tokens, (n, 1)), np.tile(mask, (n, 1))) for n in sizes]
+        return all((output == outputs[0][0]).all() for output in outputs)
 
     def _forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         inputs = {

@@ -22,7 +22,7 @@ class SemanticDedup(Stage):
     kept, for words in common are found at a fraction of the cost by `dedup`.
     """
 
-    name, version, reproducible = "semantic_dedup", 1, "numerics"
+    name, version, reproducible = "semantic_dedup", 2, "numerics"
     inputs: ClassVar = {"documents": Many("documents", at_least=1), "model": One("snapshot")}
     outputs: ClassVar = {"duplicates": "duplicates"}
     libraries = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers")
