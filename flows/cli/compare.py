@@ -61,7 +61,11 @@ def _row(one: ScoreDifference) -> tuple[str, ...]:
         f"{paired.b:.3f}",
         f"{paired.value:+.3f}",
         interval,
-        "" if one.adjusted is None else f"{one.adjusted:.3f}",
+        "" if one.adjusted is None else _chance(one.adjusted),
         "" if one.detectable is None else f"±{one.detectable:.3f}",
         one.reading,
     )
+
+
+def _chance(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"

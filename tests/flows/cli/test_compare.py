@@ -61,6 +61,7 @@ def test_scores_are_paired_by_item_and_the_clear_one_is_named(evaluated, compare
     assert result.exit_code == 0, result.output
     clear, unclear = result.stdout.splitlines()[1:3]
     assert clear.split()[:6] == ["clear", "accuracy", "200", "0.500", "0.650", "+0.150"]
+    assert " <0.001 " in clear
     assert clear.endswith("B is better")
     assert unclear.endswith("no difference seen")
     assert "1 of 2 scores differ beyond chance" in result.stdout
