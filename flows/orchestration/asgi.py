@@ -322,6 +322,8 @@ def main(file: int) -> None:
     )
 
     class Server(uvicorn.Server):
+        """Thins the log lines of an outage, once all handlers of logging are there."""
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)  # Prefect sets up its logging here once more.
             quiet = QuietOutage()
