@@ -323,6 +323,7 @@ class Evaluator:
             config.max_new_tokens,
             config.temperature,
             config.seed,
+            self.execution.batch_tokens,
             self.ranks,
             self.check_stop,
         )
