@@ -147,7 +147,8 @@ def count():
         number += 1
 def sort(values): values.sort()
 def kinds(): return [1, 2.5, -0.0, float("inf"), 1j, "é\\ud800", b"\\0", None, True,
-                     (1, [2]), {1: {2}}, frozenset({3}), range(3), 10**5000, Counter("aa"), Point(1, 2)]
+                     (1, [2]), {1: {2}}, frozenset({3}), range(3), 10**5000,
+                     Counter("aa"), Point(1, 2)]
 def fail(): raise ValueError("no")
 """
     tests = """
