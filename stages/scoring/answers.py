@@ -11,21 +11,72 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
+import pyarrow as pa
 import regex
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.kinds import KINDS
 from stages.scoring.latex import last_boxed, same_latex
+from stages.scoring.observations import ANSWERS, ItemName
 
 PATTERN_SECONDS = 5.0
 """Of one pattern on one answer; usual ones need microseconds."""
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model wrote of an item: a row of `answers.parquet`.
+
+    `formulation` and `shots` are None where it was put as its row came, which are items of the
+    form `question`.
+    """
+
+    benchmark: str
+    item_id: str
+    formulation: str | None
+    shots: int | None
+    sample: int
+    prompt_digest: str
+    text: str
+    token_log_probabilities: tuple[float, ...]
+    ending: str
+    references: tuple[str, ...]
+    chat: bool
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> Answer:
+        """The inverse of `asdict`, whose sequences may have come in lists."""
+        lists = {name: tuple(values[name]) for name in ("token_log_probabilities", "references")}
+        return cls(**{**values, **lists})
+
+    @property
+    def name(self) -> ItemName:
+        """(benchmark, item_id)."""
+        return self.benchmark, self.item_id
+
+    @property
+    def request(self) -> tuple[str, str, str | None, int | None]:
+        """What it shares with the other samples of its item, asked in the same way."""
+        return self.benchmark, self.item_id, self.formulation, self.shots
+
+
+def to_table(answers: Iterable[Answer]) -> pa.Table:
+    """Rows of `answers.parquet`."""
+    schema = KINDS["evaluation"].tables[ANSWERS].arrow()
+    return pa.Table.from_pylist([asdict(one) for one in answers], schema=schema)
+
+
+def from_table(table: pa.Table) -> list[Answer]:
+    """The inverse of `to_table`."""
+    return [Answer.from_plain(row) for row in table.to_pylist()]
 
 
 @dataclass(frozen=True)
@@ -109,6 +160,26 @@ def _without(pattern: str, text: str) -> str:
 def is_right(answer: str | None, references: Sequence[str], normalise: Normalise) -> bool:
     """Whether an answer is one of the references; none at all is wrong."""
     return answer is not None and any(normalise.equal(answer, one.strip()) for one in references)
+
+
+NAMED = "named_in_a_sentence"
+"""Metric of answers to items of the form `question`."""
+LEAST_WORDS = 4
+
+
+def names_in_sentence(answer: str, name: str) -> bool:
+    """Whether a whole sentence of `answer` holds `name`, which no letter or digit goes on from.
+
+    A sentence has `LEAST_WORDS` words or more, up to a full stop or a question or exclamation mark.
+    So the model keeps to the question and ends what it begins; whether the answer is true is
+    another matter.
+    """
+    named = regex.compile(rf"(?<!\w){regex.escape(name)}(?!\w)")
+    return any(
+        sentence[-1] in ".!?" and len(sentence.split()) >= LEAST_WORDS and named.search(sentence)
+        for sentence in regex.split(r"(?<=[.!?])\s+", answer.strip())
+        if sentence
+    )
 
 
 # Scores of several samples
