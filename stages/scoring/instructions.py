@@ -5,8 +5,9 @@ judged *strictly*, as it is, or *loosely*: without its first line, its last line
 of these without asterisks; one of the eight that follows is enough.
 
 Three kinds need the language of an answer (extra `instructions`: langdetect, with a fixed seed).
-Two count what has no single definition: sentences by Ingot's own splitter (the paper's is NLTK's
-punkt), words in capitals by space and punctuation at their ends (the paper's tokens are NLTK's).
+Two count what has no single definition: sentences by marks and space (the paper's splitter is
+NLTK's punkt), words in capitals between space, without punctuation at their ends (the paper's
+tokens are NLTK's).
 """
 
 from __future__ import annotations
@@ -270,10 +271,14 @@ def _count(pattern: str, answer: str) -> int:
     )
 
 
-def _sentences(answer: str) -> int:
-    from stages.text.batch import count_sentences, split_texts
+_ABBREVIATIONS = re.compile(r"(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e)\.")
 
-    return int(count_sentences(split_texts([answer]))[0])
+
+def _sentences(answer: str) -> int:
+    """Up to a word that a mark ends; initials and usual abbreviations end none."""
+    words = [one.rstrip("\"'”’)]*") for one in answer.split()]
+    ends = [w.endswith((".", "!", "?", "…")) and not _ABBREVIATIONS.fullmatch(w) for w in words]
+    return sum(ends) + (bool(ends) and not ends[-1])
 
 
 def _language(answer: str) -> str | None:

@@ -5,10 +5,8 @@ import json
 import pytest
 
 from artifacts_schema.errors import InputError
-from stages.evaluate.judging import judgement_observations, read_judges
 from stages.evaluate.score import Score
 from stages.evaluate.stage import Evaluate
-from stages.scoring.answers import Answer
 
 QUIET = {"text_prompts": [], "chat_prompts": []}
 
