@@ -117,10 +117,10 @@ def write_answers(
             samples=settings.samples,
             first_number=part.first_number,
         )
-    asked = [one for one in part.requests for _ in range(settings.samples)]
+    requests = [one for one in part.requests for _ in range(settings.samples)]
     return [
         _answer(item, request, one, settings.chat)
-        for (item, request), one in zip(asked, written, strict=True)
+        for (item, request), one in zip(requests, written, strict=True)
     ]
 
 
