@@ -73,7 +73,8 @@ ATTACKS = {
         "MemoryError",
     ),
     "files in memory": (
-        "def fill():\n    with open(os.memfd_create('x'), 'wb') as file: file.write(bytes(17 << 20))\n"
+        "def fill():\n"
+        "    with open(os.memfd_create('x'), 'wb') as file: file.write(bytes(17 << 20))\n"
         "trying(fill)",
         "EFBIG",
     ),
