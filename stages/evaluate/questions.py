@@ -1,13 +1,7 @@
-"""Questions put to a tuned model: whether its answers name what they are asked about.
-
-An answer counts if it has a whole sentence (`LEAST_WORDS` words or more, up to a full stop or a
-question or exclamation mark) that holds the name. It says that the model keeps to the question
-and ends what it begins; it does not say that the answer is true.
-"""
+"""Questions put to a tuned model: whether its answers name what they are asked about."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -16,12 +10,9 @@ from tokenizers import Tokenizer
 from stages.evaluate.benchmarks import Item
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
-from stages.scoring.generation import Generator, Sampling
+from stages.scoring.answers import NAMED, names_in_sentence
+from stages.scoring.generation import Generator, Sampling, Written
 from stages.scoring.observations import Observation
-
-LEAST_WORDS = 4
-NAMED = "named_in_a_sentence"
-"""The metric."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +41,29 @@ class Writer:
     ranks: Ranks = ALONE
     check_stop: Callable[[], None] = lambda: None
 
-    def write(self, prompts: Sequence[Prompt]) -> list[str]:
-        """What follows each prompt, without special tokens."""
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        stop_texts: Sequence[str] = (),
+        samples: int = 1,
+        first_number: int = 0,
+    ) -> list[Written]:
+        """What follows each prompt, all samples of it one after another. See `Writing`."""
         longest = max((len(prompt.ids) for prompt in prompts), default=0) + self.max_new_tokens
         batch = max(1, self.batch_tokens // min(longest, self.model.config.context))
         with Generator(
             self.model, self.tokenizer, batch=batch, ranks=self.ranks, check_stop=self.check_stop
         ) as generator:
-            written = generator.write(
+            return generator.write(
                 [prompt.ids for prompt in prompts],
                 Sampling(self.temperature, top_p=1.0, seed=self.seed),
                 max_new_tokens=self.max_new_tokens,
                 stop_ids=self.stop_ids,
+                stop_texts=stop_texts,
+                samples=samples,
+                first_number=first_number,
             )
-        return [one.text for one in written]
-
-
-def names_in_sentence(answer: str, name: str) -> bool:
-    """Whether a whole sentence of `answer` holds `name`, which no letter or digit goes on from."""
-    named = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return any(
-        sentence[-1] in ".!?" and len(sentence.split()) >= LEAST_WORDS and named.search(sentence)
-        for sentence in re.split(r"(?<=[.!?])\s+", answer.strip())
-        if sentence
-    )
 
 
 def judge(items: Sequence[Item], answers: Sequence[str]) -> list[Observation]:
