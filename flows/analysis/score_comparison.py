@@ -29,6 +29,11 @@ EvaluationItems = dict[tuple[str, str], Items]
 """By benchmark and metric."""
 
 
+def lower_is_better(metric: str) -> bool:
+    """Of bits per byte; of accuracies more is better."""
+    return "bits_per_byte" in metric
+
+
 @dataclass(frozen=True)
 class ScoreDifference:
     """A score of both evaluations; `adjusted` is its p value among all that were compared."""
@@ -52,8 +57,12 @@ class ScoreDifference:
         """`B is better`, `B is worse`, `no difference seen`."""
         if not self.differs:
             return "no difference seen"
-        lower_is_better = "bits_per_byte" in self.metric
-        return f"B is {'better' if (self.paired.value < 0) == lower_is_better else 'worse'}"
+        return f"B is {'worse' if self.is_worse else 'better'}"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether B is worse than A beyond chance."""
+        return self.differs and (self.paired.value > 0) == lower_is_better(self.metric)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

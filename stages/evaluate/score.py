@@ -23,10 +23,10 @@ class Score(Stage):
     here, as often as wanted: no model is loaded. Errors and intervals are those of `evaluate`.
     """
 
-    name, version, reproducible = "score", 1, "bytes"
+    name, version, reproducible = "score", 2, "bytes"
     inputs = {"evaluation": One("evaluation"), "contamination": Maybe("contamination")}
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow")
+    libraries = ("numpy", "pyarrow", "scipy")
     Config = ScoreConfig
 
     @classmethod

@@ -33,7 +33,7 @@ class Evaluate(Stage):
     the chat format, and counted where the answer names what it was asked about.
     """
 
-    name, version, reproducible, launch = "evaluate", 4, "numerics", "spmd"
+    name, version, reproducible, launch = "evaluate", 5, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -45,7 +45,7 @@ class Evaluate(Stage):
         "truth": Maybe("truth"),
     }
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "tokenizers", "torch")
+    libraries = ("numpy", "pyarrow", "scipy", "tokenizers", "torch")
     Config, Execution = EvaluateConfig, EvaluateExecution
 
     @classmethod

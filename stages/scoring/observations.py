@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
-from stages.scoring.uncertainty import normal_interval, ratio, share_interval
+from stages.scoring.uncertainty import ratio, share_interval, student_interval
 
 ItemName = tuple[str, str]
 """(benchmark, item_id)."""
@@ -60,7 +60,7 @@ def results_table(
     """A row for each benchmark and metric, in the order of first appearance.
 
     Value = Σ numerators / Σ denominators, with the standard error of that ratio over items, or over
-    their clusters, and a 95 % interval: Wilson's for shares of items, else 1.96 standard errors.
+    their clusters, and a 95 % interval: Wilson's for shares of items, else Student's t.
     Where items are contaminated, a row `<metric>_clean` follows without them.
     """
     names = clusters or {}
@@ -110,7 +110,7 @@ def _result(
     estimate = ratio(numerators, denominators, clusters)
     is_share = set(numerators) <= {0.0, 1.0} and set(denominators) == {1.0}
     least = 0.0 if min(numerators) >= 0 else -math.inf  # Differences of scores are below 0 too.
-    ends = share_interval(numerators, clusters) if is_share else normal_interval(estimate, least)
+    ends = share_interval(numerators, clusters) if is_share else student_interval(estimate, least)
     low, high = ends or (None, None)
     baselines = [item.baseline for item in group if item.baseline is not None]
     known = len(baselines) == len(group)

@@ -4,25 +4,55 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
-from stages.scoring.differences import adjust, mcnemar, paired_difference
+from stages.scoring.differences import adjust, mcnemar, paired_difference, tango
 from stages.scoring.uncertainty import ratio, share_interval, wilson
 
 Z = 1.959963984540054
 
 
-def test_of_shares_the_interval_is_that_of_agresti_and_min():
-    """The prime minister's ratings in Agresti (2002), table 10.1: 794, 150, 86 and 570 of 1,600.
+def score_z(delta, gained, lost, n):
+    """Tango's statistic with the probability of a loss by numerical maximum likelihood."""
 
-    By hand: (86 - 150) / 1602 ± 1.96 sqrt((237 / 1602 - 0.03995²) / 1602).
-    """
+    def minus_likelihood(q):
+        both = n - gained - lost
+        return -(
+            gained * math.log(q + delta) + lost * math.log(q) + both * math.log(1 - 2 * q - delta)
+        )
+
+    span = max(0.0, -delta) + 1e-12, (1 - delta) / 2 - 1e-12
+    q = optimize.minimize_scalar(
+        minus_likelihood, bounds=span, method="bounded", options={"xatol": 1e-13}
+    ).x
+    return (gained - lost - n * delta) / math.sqrt(n * (2 * q + delta * (1 - delta)))
+
+
+@pytest.mark.parametrize(("gained", "lost", "n"), [(86, 150, 1600), (12, 2, 50), (3, 9, 40)])
+def test_of_shares_both_ends_are_just_not_rejected_by_the_score_test(gained, lost, n):
+    """Tango (1998): at an end the statistic is 1.96; at no difference it is McNemar's."""
+    low, high = tango(gained, lost, n)
+    assert score_z(low, gained, lost, n) == pytest.approx(Z, abs=1e-4)
+    assert score_z(high, gained, lost, n) == pytest.approx(-Z, abs=1e-4)
+    mcnemars = (gained - lost) / math.sqrt(gained + lost)
+    assert score_z(0.0, gained, lost, n) == pytest.approx(mcnemars, abs=1e-4)
+
+
+def test_of_shares_the_interval_is_tangos():
+    """The prime minister's ratings in Agresti (2002), table 10.1: 794, 150, 86 and 570 of 1,600."""
     a = [1.0] * 794 + [1.0] * 150 + [0.0] * 86 + [0.0] * 570
     b = [1.0] * 794 + [0.0] * 150 + [1.0] * 86 + [0.0] * 570
     one = paired_difference(a, b, [1.0] * 1600)
     assert (one.a, one.b, one.value) == pytest.approx((944 / 1600, 880 / 1600, -0.04))
-    assert (one.low, one.high) == pytest.approx((-0.05868, -0.02122), abs=1e-5)
+    assert (one.low, one.high) == tango(86, 150, 1600)
     assert one.p == pytest.approx(2 * stats.norm.sf(64 / math.sqrt(236)))
+
+
+def test_the_interval_ends_where_no_larger_difference_is_possible():
+    assert tango(10, 0, 10)[1] == 1
+    assert tango(0, 10, 10)[0] == -1
+    low, high = tango(0, 0, 10)  # δ² n ≤ z² δ (1 - δ) for δ > 0: z² / (n + z²).
+    assert (low, high) == pytest.approx((-(Z**2) / (10 + Z**2), Z**2 / (10 + Z**2)))
 
 
 def test_of_ratios_it_is_students_t_over_documents():
