@@ -43,7 +43,7 @@ Compared = tuple[list[tuple[str, ScoreDifference]], list[Difference]]
 def compare_runs(a: Subject, b: Subject, scores_a: list[Score], scores_b: list[Score]) -> Compared:
     """Every score of evaluations that both runs made; `scores` are those of their pages."""
     paired = _pair_evaluations(a, b)
-    done = {(step, one.benchmark) for step, one in paired}
+    done = {(step, one.label) for step, one in paired}
     rest = [
         score
         for score in scores_b
@@ -108,7 +108,7 @@ def _paired_rows(compared: Sequence[tuple[str, ScoreDifference]]) -> Iterator[tu
     for step, one in sorted(clear, key=lambda pair: (pair[1].adjusted, pair[0])):
         paired = one.paired
         yield (
-            f"{one.benchmark} ({step})",
+            f"{one.label} ({step})",
             one.metric,
             f"{paired.a:.3f}",
             f"{paired.b:.3f}",
@@ -189,7 +189,7 @@ def _fallen(subject: Subject, compared: Compared) -> Iterator[Regression]:
     for step, one in paired:
         ends = one.paired.low, one.paired.high
         if one.is_worse and ends[0] is not None and ends[1] is not None:
-            name = f"{one.benchmark} of {measured(subject, steps[step])[0] or step}"
+            name = f"{one.label} of {measured(subject, steps[step])[0] or step}"
             yield Regression(name, one.metric, one.paired.a, one.paired.b, *ends, paired=True)
     for difference in unpaired:
         if difference.outcome == "worse":

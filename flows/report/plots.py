@@ -35,6 +35,7 @@ from stages.engine.page import (
     IntervalFigure,
     MatrixFigure,
     Plot,
+    Series,
 )
 
 DRAWN_SERIES = 24
@@ -119,7 +120,7 @@ def _curves(figure: CurveFigure, sheet: Sheet, paired: bool) -> None:
         handles.append(line)
         names.append(one.name)
         every_x += x
-        every_y += finite_values(y)
+        every_y += finite_values(y) + _bars_of_intervals(one, axes, colour)
     marks = [mark for mark in figure.marks if math.isfinite(mark.x)]
     if is_log(figure.x, every_x):
         marks = [mark for mark in marks if mark.x > 0]
@@ -135,6 +136,16 @@ def _curves(figure: CurveFigure, sheet: Sheet, paired: bool) -> None:
     sheet.label_above(figure.y.label)
     if len(names) > 1 or (names and names[0] and names[0] != figure.y.label):
         sheet.legend(handles, names)
+
+
+def _bars_of_intervals(series: Series, axes: Any, colour: str) -> list[float]:
+    """Draw the interval of each point as an upright bar; returns all ends."""
+    ends = []
+    for x, low, high in zip(series.x, series.low, series.high, strict=False):
+        if low is not None and high is not None and math.isfinite(low) and math.isfinite(high):
+            axes.plot([x, x], [low, high], color=colour, linewidth=1.2, alpha=0.55, zorder=2.8)
+            ends += [low, high]
+    return ends
 
 
 def _alone(x: Sequence[float], y: Sequence[float]) -> list[tuple[float, float]]:

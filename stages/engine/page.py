@@ -102,12 +102,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """A named curve; None in `y` is a gap. A `faint` one is drawn below the others."""
+    """A named curve; None in `y` is a gap. A `faint` one is drawn below the others.
+
+    `low` and `high` are the ends of the intervals of its points, or empty.
+    """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float | None, ...]
     faint: bool = False
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,17 @@ class CurveFigure:
     note: str = ""
 
     def table(self) -> TableFigure:
-        """One row for each x, one column for each curve."""
+        """One row for each x, one column for each curve, and two for its interval, if any."""
         points = sorted({x for series in self.series for x in series.x})
-        values = [dict(zip(series.x, series.y, strict=True)) for series in self.series]
-        columns = (number(self.x.label, self.x.format), *_numbers(self.series, self.y.format))
+        columns, values = [number(self.x.label, self.x.format)], []
+        for series in self.series:
+            lines = {series.name: series.y}
+            if series.low and series.high:
+                lines |= {f"{series.name} from": series.low, f"{series.name} to": series.high}
+            columns += [number(name, self.y.format) for name in lines]
+            values += [dict(zip(series.x, line, strict=True)) for line in lines.values()]
         rows = tuple((x, *(value.get(x) for value in values)) for x in points)
-        return TableFigure(self.title, columns, rows, self.note)
+        return TableFigure(self.title, tuple(columns), rows, self.note)
 
 
 @dataclass(frozen=True)

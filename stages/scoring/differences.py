@@ -42,17 +42,22 @@ class PairedDifference:
     p: float | None
     freedom: float = math.inf
     """Degrees of freedom of the error."""
+    discordant: int | None = None
+    """Of shares of independent items: those that exactly one of the models has right."""
 
     def detectable(self, comparisons: int = 1) -> float | None:
-        """The size of a difference that is seen with a chance of 80 %.
+        """The size of a difference that is seen with a chance of 80 % among so many comparisons.
 
-        (t of the level for so many comparisons + t of the power) standard errors; for shares
-        without an item on which the models differ, as if there were one.
+        (t of the level + t of the power) standard errors; of shares of independent items by the
+        power of McNemar's test where as many are discordant as were.
         """
+        level = LEVEL / comparisons
+        if self.discordant is not None:
+            return _detectable_share(self.items, self.discordant / self.items, level)
         if self.standard_error is None:
             return None
-        level = quantile(1 - LEVEL / comparisons / 2, self.freedom)
-        return (level + quantile(POWER, self.freedom)) * self.standard_error
+        wanted = quantile(1 - level / 2, self.freedom) + quantile(POWER, self.freedom)
+        return wanted * self.standard_error
 
 
 def paired_difference(
@@ -111,9 +116,9 @@ def _difference_of_shares(
     value = (gained - lost) / n
     shares = max(gained + lost, 1) / n
     error = math.sqrt(max(shares - value**2, 0) / n)
-    return PairedDifference(
-        n, n, *scores, value, error, *tango(gained, lost, n), mcnemar(gained, lost)
-    )
+    low, high = tango(gained, lost, n)
+    p = mcnemar(gained, lost)
+    return PairedDifference(n, n, *scores, value, error, low, high, p, discordant=gained + lost)
 
 
 def tango(gained: int, lost: int, n: int) -> tuple[float, float]:
@@ -156,6 +161,40 @@ def mcnemar(gained: int, lost: int) -> float:
     if count < EXACT_BELOW:
         return min(1.0, 2 * float(bdtr(min(gained, lost), count, 0.5))) if count else 1.0
     return float(2 * ndtr(-abs(gained - lost) / math.sqrt(count)))
+
+
+def _detectable_share(n: int, discordant: float, level: float) -> float:
+    """The difference of two shares of `n` items that McNemar's test finds with `POWER`.
+
+    `discordant` is the share of items that one model alone has right; a difference that is larger
+    than that makes it as large. 1 if even that would not be found.
+    """
+
+    def is_missed(size: float) -> bool:
+        return _power(n, max(discordant, size), size, level) < POWER
+
+    return _boundary(is_missed, 0.0, 1.0)
+
+
+def _power(n: int, discordant: float, size: float, level: float) -> float:
+    """The chance that McNemar's test is below `level`: a sum over the number of discordant items.
+
+    Of k of them the rarer outcome may be at most the critical number: exact (binomial) below
+    `EXACT_BELOW`, else by the normal distribution.
+    """
+    from scipy.special import bdtr, gammaln, ndtri, xlog1py, xlogy
+
+    middle, spread = n * discordant, 6 * math.sqrt(n * discordant) + 6
+    k = np.arange(max(1, int(middle - spread)), min(n, int(middle + spread)) + 1)
+    chance = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    chance += xlogy(k, discordant) + xlog1py(n - k, -discordant)
+    critical = np.ceil((k + ndtri(level / 2) * np.sqrt(k)) / 2) - 1
+    for place in np.flatnonzero(k < EXACT_BELOW):
+        below = 2 * bdtr(np.arange(k[place] + 1), k[place], 0.5) < level
+        critical[place] = below.sum() - 1
+    lost = (1 - size / discordant) / 2
+    seen = [bdtr(np.maximum(critical, 0), k, share) for share in (lost, 1 - lost)]
+    return float(np.sum(np.exp(chance) * np.where(critical >= 0, np.add(*seen), 0.0)))
 
 
 def adjust(values: Sequence[float]) -> list[float]:

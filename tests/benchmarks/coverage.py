@@ -55,11 +55,9 @@ def unequal_sizes(units: int) -> list[int]:
 
 def clustered(rng: np.random.Generator, p: float, sizes: Sequence[int]) -> Draws:
     """Outcomes of clusters, in their order; of about every second one all items are alike."""
-    parts = []
-    for size in sizes:
-        drawn = rng.random(1 if rng.random() < ALIKE else size) < p
-        parts.append(np.broadcast_to(drawn, (size,)))
-    return np.concatenate(parts).astype(np.float64)
+    units = len(sizes)
+    alike, together = (np.repeat(rng.random(units) < share, sizes) for share in (ALIKE, p))
+    return np.where(alike, together, rng.random(len(alike)) < p).astype(np.float64)
 
 
 def two_models(rng: np.random.Generator, p: float, n: int, repaired: float = 0.0) -> Draws:
@@ -180,8 +178,8 @@ def power(compare: Compare, comparisons: int = 1, runs: int = RUNS) -> float:
     That size is the median over draws at the size itself, which bears on the error.
     """
     size = 0.0
-    for _ in range(6):
-        sizes = [compare(size).detectable(comparisons) for _ in range(200)]
+    for _ in range(5):
+        sizes = [compare(size).detectable(comparisons) for _ in range(100)]
         size = float(np.median([one for one in sizes if one is not None]))
     seen = [compare(size).p for _ in range(runs)]
     return sum(p is not None and p < 0.05 / comparisons for p in seen) / runs

@@ -10,11 +10,13 @@ from flows.report.paired_scores import compare_runs, differences_table, find_reg
 from flows.report.subject import Step, Subject
 from stages.engine.page import Axis, Estimate
 from stages.scoring.differences import paired_difference
+from stages.scoring.observations import ScoreName
 
 
 def difference(name, before, after):
     count = len(before)
-    return ScorePair(name, "accuracy", paired_difference(before, after, [1.0] * count), 0)
+    name = ScoreName(name, None, None, "accuracy")
+    return ScorePair(name, paired_difference(before, after, [1.0] * count), 0)
 
 
 def test_paired_scores_are_named_after_adjustment_and_the_others_say_what_was_unseen():
@@ -79,9 +81,7 @@ def test_scores_are_paired_where_items_are_shared_and_the_rest_stands_by_its_int
     before = [score("quiz", 0.6, 0.5, 0.7), score("other", 1.0, 0.9, 1.0)]
     after = [score("quiz", 0.45, 0.35, 0.55), score("other", 0.0, 0.0, 0.1)]
     paired, unpaired = compare_runs(a, b, before, after)
-    assert [(step, one.benchmark, one.is_worse) for step, one in paired] == [
-        ("evaluate", "quiz", True)
-    ]
+    assert [(step, one.label, one.is_worse) for step, one in paired] == [("evaluate", "quiz", True)]
     assert [one.b.estimate.name for one in unpaired] == ["other"]
 
 
