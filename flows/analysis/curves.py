@@ -27,6 +27,7 @@ from flows.analysis.score_comparison import (
     Items,
     ScoreDifference,
     ScorePair,
+    is_evaluation,
     judge_pairs,
     lower_is_better,
     pair_scores,
@@ -325,7 +326,7 @@ def _find_evaluations(store: Store, text: str) -> Iterator[Manifest]:
             yield from _existing(store, {(ref.stage, ref.key) for ref in named.values()})
             return
     manifest, _ = store.resolve(text)
-    if _is_evaluation(manifest):
+    if is_evaluation(manifest):
         yield manifest
         return
     edges = descendants(store, manifest)
@@ -335,12 +336,8 @@ def _find_evaluations(store: Store, text: str) -> Iterator[Manifest]:
 def _existing(store: Store, names: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
     for name in sorted(names):
         manifest = store.manifest(*name)
-        if manifest is not None and _is_evaluation(manifest):
+        if manifest is not None and is_evaluation(manifest):
             yield manifest
-
-
-def _is_evaluation(manifest: Manifest) -> bool:
-    return any(output.kind == KIND for output in manifest.outputs.values())
 
 
 def _measured(store: Store, manifest: Manifest) -> Measured | None:

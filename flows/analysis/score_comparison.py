@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
@@ -19,6 +19,9 @@ from stages.engine.inputs import Input
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
 from stages.scoring.metrics import label
 from stages.scoring.observations import ScoreName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
@@ -116,7 +119,7 @@ def pair_scores(
     pairs = []
     for name, items in after.items():
         if name in before and _is_chosen(name.metric, metrics):
-            paired, alone = _pair(before[name], items)
+            paired, alone = pair_items(before[name], items)
             if paired is not None:
                 pairs.append(ScorePair(name, paired, alone))
     return pairs
@@ -142,6 +145,11 @@ def _is_chosen(metric: str, metrics: Sequence[str]) -> bool:
     return metric in metrics if metrics else metric not in OF_THE_DATA
 
 
+def is_evaluation(manifest: Manifest) -> bool:
+    """Whether an artifact holds scores."""
+    return any(output.kind == KIND for output in manifest.outputs.values())
+
+
 def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
     """Items by score. UsageError for what is no evaluation, or an earlier one."""
     outputs = [name for name, output in manifest.outputs.items() if output.kind == KIND]
@@ -156,7 +164,11 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
+    return group_items(Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet"))
+
+
+def group_items(table: pa.Table) -> EvaluationItems:
+    """Rows of `items.parquet` by score."""
     groups: EvaluationItems = {}
     for row in table.to_pylist():
         one = groups.setdefault(ScoreName(*(row[field] for field in ScoreName._fields)), {})
@@ -164,7 +176,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
     return groups
 
 
-def _pair(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
+def pair_items(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
     """The difference over items of both, in B's order, and how many have one side alone.
 
     Items whose weight differs (another text under one name) are alone on both sides.

@@ -10,6 +10,7 @@ from typing import Literal
 from artifacts_schema.identity import short
 from flows.report.subject import Page, Step, Subject
 from stages.engine.page import Axis, Estimate, IntervalFigure
+from stages.scoring.differences import independent_difference
 
 LOWER_IS_BETTER = frozenset({"bits per byte", "loss", "loss, nats", "perplexity"})
 """Labels of the axes on which less is better."""
@@ -116,17 +117,12 @@ class Difference:
 def difference_interval(a: Estimate, b: Estimate) -> tuple[float, float] | None:
     """The 95 % interval of b − a, of two independent estimates; None if one has no interval.
 
-    Newcombe (1998), method 10, which combines the distances of each estimate from the ends of its
-    own interval; for intervals other than Wilson's: Zou and Donner (2008). Two runs that answer the
-    same items are usually correlated, which makes the interval too wide rather than too narrow.
+    Two runs that answer the same items are usually correlated, which makes the interval too wide
+    rather than too narrow.
     """
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
-    value = b.value - a.value
-    return (
-        value - math.hypot(b.value - b.low, a.high - a.value),
-        value + math.hypot(b.high - b.value, a.value - a.low),
-    )
+    return independent_difference((a.value, a.low, a.high), (b.value, b.low, b.high))
 
 
 def compare_scores(a: Sequence[Score], b: Sequence[Score]) -> list[Difference]:

@@ -90,60 +90,6 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     return [IntervalFigure(title, Axis(name, format=".3f"), tuple(estimates), note)]
 
 
-def contamination(items: pa.Table) -> list[Figure]:
-    """Contaminated and clean items by benchmark and metric; empty without contamination data."""
-    import pyarrow.compute as pc
-
-    known = items.filter(pc.is_valid(items["contaminated"]))
-    if not known.num_rows:
-        return []
-    keys = ["name", "metric", "contaminated"]
-    known = with_names(known)
-    groups = known.group_by(keys).aggregate([("value", "mean"), ("value", "count")]).to_pylist()
-    by_metric: dict[tuple[str, str], dict[bool, Row]] = {}
-    for group in groups:
-        by_metric.setdefault((group["name"], group["metric"]), {})[group["contaminated"]] = group
-    rows: list[tuple[Cell, ...]] = []
-    for (name, metric), both in sorted(by_metric.items()):
-        clean, dirty = both.get(False), both.get(True)
-        is_share = family(metric) == "accuracy"
-        rows.append(
-            (
-                name,
-                metric,
-                clean["value_count"] if clean else 0,
-                dirty["value_count"] if dirty else 0,
-                _mean(clean, is_share),
-                _mean(dirty, is_share),
-            )
-        )
-    note = (
-        "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
-        "counting alike; scores above weigh bits per byte by bytes. Shares have their 95 % "
-        "interval (Wilson's) in brackets."
-    )
-    return [
-        make_table(
-            "Contaminated and clean items",
-            "benchmark | metric | clean n:, | contaminated n:, | clean:.3f | contaminated:.3f",
-            rows,
-            note,
-        )
-    ]
-
-
-def _mean(group: Row | None, is_share: bool) -> Cell:
-    """The mean of a group, of zeros and ones as `0.250 (0.046–0.699)`; None without items."""
-    from stages.scoring.uncertainty import wilson
-
-    if group is None:
-        return None
-    mean, count = group["value_mean"], group["value_count"]
-    if not is_share or not math.isfinite(mean):
-        return cell(mean)
-    return f"{mean:.3f} ({interval_text(*wilson(round(mean * count), count))})"
-
-
 def interval_text(low: float | None, high: float | None) -> Cell:
     """An interval as a table shows it; None without one."""
     return None if low is None or high is None else f"{low:.3f}–{high:.3f}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.identity import short
 from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, make_table
 from stages.evaluate import figures as own
+from stages.evaluate.contamination_figures import contamination_figures
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
 from stages.scoring.metrics import row_label
 
@@ -72,7 +73,7 @@ def page(artifact: Artifact) -> list[Figure]:
     return [
         *figures,
         *_missed(items),
-        *own.contamination(items),
+        *contamination_figures(artifact, items),
         *own.spread(items),
         *own.generations(generations, artifact.manifest.config.get("temperature", 0.0)),
         *own.item_ends(artifact, items),

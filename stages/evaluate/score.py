@@ -36,6 +36,7 @@ class Score(Stage):
 
     def run(self, context: Context) -> None:
         from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
+        from stages.scoring.contamination import read_overlaps
         from stages.scoring.observations import (
             ANSWERS,
             TASKS,
@@ -100,14 +101,3 @@ def read_clusters(evaluation: Input) -> dict[ItemName, str | None]:
     """The cluster of each item."""
     table = evaluation.read_table("items.parquet", ["benchmark", "item_id", "cluster"])
     return {(row["benchmark"], row["item_id"]): row["cluster"] for row in table.to_pylist()}
-
-
-def read_overlaps(contamination: Input | None) -> dict[ItemName, float]:
-    """The share of each item's n-grams that the corpus holds."""
-    if contamination is None:
-        return {}
-    columns = ["benchmark", "item_id", "ngrams", "ngrams_hit"]
-    return {
-        (row["benchmark"], row["item_id"]): row["ngrams_hit"] / max(1, row["ngrams"])
-        for row in contamination.read_table("items.parquet", columns).to_pylist()
-    }

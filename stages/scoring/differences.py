@@ -149,6 +149,21 @@ def _boundary(is_inside: Callable[[float], bool], inside: float, outside: float)
     return inside
 
 
+def independent_difference(
+    a: tuple[float, float, float], b: tuple[float, float, float]
+) -> tuple[float, float]:
+    """The 95 % interval of b − a, of two independent estimates, each as (value, low, high).
+
+    Newcombe (1998), method 10, which combines the distances of each estimate from the ends of its
+    own interval; for intervals other than Wilson's: Zou and Donner (2008).
+    """
+    value = b[0] - a[0]
+    return (
+        value - math.hypot(b[0] - b[1], a[2] - a[0]),
+        value + math.hypot(b[2] - b[0], a[0] - a[1]),
+    )
+
+
 def mcnemar(gained: int, lost: int) -> float:
     """Two-sided p of items that one model alone has right, where either is as likely.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from stages.engine import Input
-from stages.scoring.uncertainty import ratio, share_interval, student_interval
+from stages.scoring.uncertainty import score_interval
 
 ANSWERS, TASKS = "answers.parquet", "tasks.json"
 """Files of an evaluation."""
@@ -158,10 +157,7 @@ def _result(
     clusters = [names.get((item.benchmark, item.item_id)) for item in group]
     numerators = [item.numerator for item in group]
     denominators = [item.denominator for item in group]
-    estimate = ratio(numerators, denominators, clusters)
-    is_share = set(numerators) <= {0.0, 1.0} and set(denominators) == {1.0}
-    least = 0.0 if min(numerators) >= 0 else -math.inf  # Differences of scores are below 0 too.
-    ends = share_interval(numerators, clusters) if is_share else student_interval(estimate, least)
+    estimate, ends = score_interval(numerators, denominators, clusters)
     low, high = ends or (None, None)
     baselines = [item.baseline for item in group if item.baseline is not None]
     known = len(baselines) == len(group)

@@ -119,3 +119,18 @@ def student_interval(estimate: Estimate, least: float = -math.inf) -> tuple[floa
     freedom = estimate.freedom if estimate.freedom is not None else math.inf
     width = float(stdtrit(freedom, 0.975)) * error if math.isfinite(freedom) else NORMAL_95 * error
     return max(least, estimate.value - width), estimate.value + width
+
+
+def score_interval(
+    numerators: ArrayLike, denominators: ArrayLike, clusters: Sequence[str | None] | None = None
+) -> tuple[Estimate, tuple[float, float] | None]:
+    """A score and its 95 % interval: that of a share for zeros and ones, else Student's t.
+
+    It ends at 0 unless some numerator is below, as differences are.
+    """
+    x, y = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+    estimate = ratio(x, y, clusters)
+    if bool(np.isin(x, (0.0, 1.0)).all()) and bool((y == 1).all()):
+        return estimate, share_interval(x, clusters)
+    least = 0.0 if bool((x >= 0).all()) else -math.inf
+    return estimate, student_interval(estimate, least)

@@ -145,11 +145,40 @@ def test_contaminated_items_stand_beside_clean_ones(evaluated):
     found = page(evaluated([], items))
     assert of(found, "Contaminated and clean items").rows == (
         # Wilson's of 1 of 2, 1 of 1 and 1 of 1: n / (n + 1.96²) is the lower end where all hit
-        ("quiz", "accuracy", 2, 1, "0.500 (0.095–0.905)", "1.000 (0.207–1.000)"),
-        ("sound", "accuracy", 1, 0, "1.000 (0.207–1.000)", None),
-    )
+        # The difference by hand: -.5 - hypot(.405, 0) and -.5 + hypot(.405, .793).
+        (
+            "quiz", "accuracy", 0.0, 2, 1, "0.500 (0.095–0.905)", "1.000 (0.207–1.000)",
+            "-0.500 (-0.905 to +0.391)",
+        ),
+        ("sound", "accuracy", 0.0, 1, 0, "1.000 (0.207–1.000)", None, None),
+    )  # fmt: skip
     unknown = page(evaluated([], [item("quiz", "1", "accuracy", 1.0)]))
     assert unknown == []
+
+
+def test_contaminated_items_are_told_apart_at_every_bound_where_the_search_is_there(
+    evaluated, given, store
+):
+    """Ten items; of items 0 to 4 the corpus holds 10, 20, … 50 %: right are 0 to 4 and 9."""
+    items = [item("quiz", str(n), "accuracy", float(n < 5 or n == 9), n < 5) for n in range(10)]
+    hits = [
+        {"benchmark": "quiz", "item_id": str(n), "documents": 1, "ngrams": 10, "ngrams_hit": n + 1}
+        for n in range(5)
+    ]
+    contamination, output = given("contamination", {"items.parquet": hits})
+    artifact = evaluated([], items)
+    inputs = {"contamination": (store.reference(contamination, output),)}
+    artifact = Artifact(store, artifact.manifest.model_copy(update={"inputs": inputs}))
+    table = of(page(artifact), "Contaminated and clean items")
+    assert [row[2:5] for row in table.rows] == [
+        (0.0, 5, 5), (0.1, 6, 4), (0.2, 7, 3), (0.3, 8, 2)
+    ]  # fmt: skip
+    assert [row[5].split()[0] for row in table.rows] == ["0.200", "0.333", "0.429", "0.500"]
+    curve = of(page(artifact), "quiz: accuracy by what is called contaminated")
+    clean, contaminated = curve.series
+    assert clean.y == pytest.approx((1 / 5, 2 / 6, 3 / 7, 4 / 8, 6 / 10, 6 / 10))
+    assert contaminated.y == (1.0,) * 4
+    assert all(low < y for low, y in zip(clean.low, clean.y, strict=True))
 
 
 def test_items_are_spread_over_bins_where_there_are_enough(evaluated):
