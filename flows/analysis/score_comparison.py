@@ -17,7 +17,7 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
-from stages.scoring.metrics import label
+from stages.scoring.metrics import NATS, PERPLEXITY, label
 from stages.scoring.observations import ScoreName
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ EvaluationItems = dict[ScoreName, Items]
 
 
 def lower_is_better(metric: str) -> bool:
-    """Of bits per byte; of accuracies more is better."""
-    return "bits_per_byte" in metric
+    """Of bits per byte, nats and perplexity; of accuracies more is better."""
+    return "bits_per_byte" in metric or metric in (NATS, PERPLEXITY)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from flows.report.subject import Page, Step, Subject
 from stages.engine.page import Axis, Estimate, IntervalFigure
 from stages.scoring.differences import independent_difference
 
-LOWER_IS_BETTER = frozenset({"bits per byte", "loss", "loss, nats", "perplexity"})
+LOWER_IS_BETTER = frozenset({"answer nats", "bits per byte", "loss", "loss, nats", "perplexity"})
 """Labels of the axes on which less is better."""
 
 VARIANT = " · "
