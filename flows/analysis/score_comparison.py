@@ -6,7 +6,7 @@ are counted and left out. Many scores are compared at once, so p values are adju
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
+from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
 from stages.scoring.metrics import NATS, PERPLEXITY, label
-from stages.scoring.observations import ScoreName
+from stages.scoring.observations import ItemName, ScoreName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,13 +95,22 @@ class ScorePair:
 
 
 def compare_evaluations(
-    store: Store, a: Manifest, b: Manifest, metrics: Sequence[str] = ()
+    store: Store,
+    a: Manifest,
+    b: Manifest,
+    metrics: Sequence[str] = (),
+    max_overlap: float | None = None,
 ) -> list[ScoreDifference]:
     """Every score that both evaluations have items of, in B's order; of `metrics` alone, if any.
 
-    UsageError for what is no evaluation, and where nothing can be compared.
+    With `max_overlap`, without items of whose n-grams the corpus holds more than this share, as
+    what was searched for B says, or for A. UsageError for what is no evaluation, and where nothing
+    can be compared.
     """
     before, after = read_items(store, a), read_items(store, b)
+    if max_overlap is not None:
+        overlaps = read_overlaps(_find_contamination(store, b, a))
+        before, after = (_leave_out(one, overlaps, max_overlap) for one in (before, after))
     pairs = pair_scores(before, after, metrics)
     if not pairs:
         known = sorted({name.metric for name in before.keys() & after.keys()})
@@ -110,6 +120,39 @@ def compare_evaluations(
             hint=f"metrics of both: {', '.join(known) or 'none'}",
         )
     return judge_pairs(pairs)
+
+
+def _find_contamination(store: Store, *manifests: Manifest) -> Input:
+    """What was searched for the items of an evaluation, or of the one that it was scored from."""
+    waiting = list(manifests)
+    while waiting:
+        manifest = waiting.pop(0)
+        for reference in manifest.inputs.get("contamination", ()):
+            return Input.load(store, reference, full_check=False)
+        for reference in manifest.inputs.get("evaluation", ()):
+            if (parent := store.manifest(*reference.name)) is not None:
+                waiting.append(parent)
+    raise UsageError(
+        "neither evaluation knows what the corpus holds of its items",
+        where=" and ".join(short(manifest.key) for manifest in manifests),
+        hint="give the output of decontaminate to role `contamination` of an evaluate step",
+    )
+
+
+def _leave_out(
+    scores: EvaluationItems, overlaps: Mapping[ItemName, float], most: float
+) -> EvaluationItems:
+    return {
+        name: kept
+        for name, items in scores.items()
+        if (
+            kept := {
+                item: values
+                for item, values in items.items()
+                if overlaps.get((name.benchmark, item), 0.0) <= most
+            }
+        )
+    }
 
 
 def pair_scores(

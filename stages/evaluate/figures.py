@@ -40,6 +40,9 @@ HELD_OUT_MEASURE = (
 ENDS, END_CHARACTERS = 4, 600
 """Items shown of either end of a metric, and characters of each."""
 
+NAMED = 8
+"""Scores named in a sentence."""
+
 LEAST_FOR_BINS, BINS, GROUPS = 30, 24, 8
 """Items that a group needs to be drawn, bins, and groups drawn at most."""
 
@@ -93,6 +96,30 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
 def interval_text(low: float | None, high: float | None) -> Cell:
     """An interval as a table shows it; None without one."""
     return None if low is None or high is None else f"{low:.3f}–{high:.3f}"
+
+
+def doubtful_intervals(items: pa.Table) -> str:
+    """A sentence on scores whose intervals may be too narrow; empty without any."""
+    from stages.scoring.uncertainty import doubt_of_interval
+
+    groups: dict[tuple[str, str], tuple[list[float], list[str | None]]] = {}
+    columns = ["benchmark", "metric", "value", "cluster"]
+    columns += [name for name in ("formulation", "shots") if name in items.column_names]
+    for row in items.select(columns).to_pylist():
+        if row["benchmark"].startswith(PLANTED):
+            continue  # Their counts are shown.
+        values, clusters = groups.setdefault((row_label(row), row["metric"]), ([], []))
+        values.append(row["value"])
+        clusters.append(row["cluster"])
+    doubts = [
+        f"{name} {metric} ({doubt})"
+        for (name, metric), (values, clusters) in groups.items()
+        if (doubt := doubt_of_interval(values, clusters))
+    ]
+    if not doubts:
+        return ""
+    more = f" and {len(doubts) - NAMED} others" if len(doubts) > NAMED else ""
+    return f"Intervals that may be too narrow, or are none: {', '.join(doubts[:NAMED])}{more}."
 
 
 def spread(items: pa.Table) -> list[Figure]:

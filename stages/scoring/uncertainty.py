@@ -13,6 +13,10 @@ NORMAL_95 = 1.959963984540054
 """Standard normal quantile of 97.5 %: all intervals are of 95 %."""
 
 
+LEAST_UNITS = 5
+"""Independent units below which no coverage was measured (tests/benchmarks/coverage.py)."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A value, its standard error and that error's degrees of freedom.
@@ -134,3 +138,19 @@ def score_interval(
         return estimate, share_interval(x, clusters)
     least = 0.0 if bool((x >= 0).all()) else -math.inf
     return estimate, student_interval(estimate, least)
+
+
+def doubt_of_interval(outcomes: ArrayLike, clusters: Sequence[str | None] | None) -> str | None:
+    """Why an interval may hold the truth less often than in 90 of 100 cases; None where it does.
+
+    Wilson's covers 84 % where .2 successes are expected: it is then wrong whenever there is one,
+    since its lower end is .18 / n for one of n. Of failures the same.
+    """
+    observed = np.asarray(outcomes, dtype=np.float64)
+    units = len(sum_clusters(observed, clusters))
+    if units < LEAST_UNITS:
+        return "one unit" if units == 1 else f"{units} units"
+    is_share = bool(np.isin(observed, (0.0, 1.0)).all())
+    if is_share and len(observed) in (observed.sum() + 1, (1 - observed).sum() + 1):
+        return f"one of {len(observed):,}"
+    return None

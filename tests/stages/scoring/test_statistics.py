@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from stages.scoring.likelihood import unigram_nll
-from stages.scoring.uncertainty import Estimate, mean, ratio, student_interval, wilson
+from stages.scoring.uncertainty import (
+    Estimate,
+    doubt_of_interval,
+    mean,
+    ratio,
+    student_interval,
+    wilson,
+)
 
 
 def test_standard_error_of_a_mean_is_that_of_lm_eval():
@@ -85,3 +92,31 @@ def test_a_long_document_counts_as_much_as_leaving_it_out_changes_the_score():
 def test_unigram_model_is_add_one_smoothed_and_sums_to_one():
     nll = unigram_nll(np.array([0, 3, 1], dtype=np.int64))
     np.testing.assert_allclose(np.exp(-nll), [1 / 7, 4 / 7, 2 / 7])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "clusters", "doubt"),
+    [
+        ([1.0] + [0.0] * 29, None, "one of 30"),
+        ([0.0] + [1.0] * 29, None, "one of 30"),
+        ([0.0] * 30, None, None),
+        ([1.0, 1.0] + [0.0] * 28, None, None),
+        ([1.2, 0.0, 0.0, 0.0, 0.0], None, None),
+        ([2.5], None, "one unit"),
+        ([1.0, 1.0, 0.0, 0.0] * 5, list("aabbb") * 4, "2 units"),
+    ],
+)
+def test_intervals_that_may_be_too_narrow_are_doubted(outcomes, clusters, doubt):
+    assert doubt_of_interval(outcomes, clusters) == doubt
+
+
+def test_wilsons_interval_is_doubted_where_its_coverage_is_below_nine_in_ten():
+    """Exact: of 30 items and a share of .0058 it covers 84 %, and is wrong where one is right."""
+    n, p = 30, 0.0058
+    ends = [wilson(k, n) for k in range(n + 1)]
+    chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+    missed = [k for k, (low, high) in enumerate(ends) if not low <= p <= high]
+    covered = 1 - sum(chances[k] for k in missed)
+    assert covered == pytest.approx(0.84, abs=0.01)
+    assert missed[0] == 1
+    assert chances[1] > 0.9 * (1 - covered)
