@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from flows.analysis.artifacts import open_store
-from flows.analysis.curves import read_curves
+from flows.analysis.curve_reading import read_curves
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table, size
 

@@ -13,6 +13,7 @@ from itertools import islice
 from artifacts_schema.errors import IngotError
 from artifacts_schema.store import Store
 from artifacts_schema.store.runs import Run, load_runs
+from flows.analysis.curve_reading import build_curves
 from flows.analysis.score_comparison import (
     ScoreDifference,
     ScorePair,
@@ -169,9 +170,14 @@ class Regression:
 def find_regressions(store: Store, run: Run) -> list[Regression]:
     """Scores of a run that are worse, beyond chance, than in the recipe's last done run before it.
 
-    Runs without scores in common with it are passed over. Empty for a first run.
+    Runs without scores in common with it are passed over. Then scores that fell between two
+    permanent checkpoints, of which this run measured the later one.
     """
     subject = _only_evaluations(store, run)
+    return [*_since_run_before(store, run, subject), *_between_checkpoints(subject)]
+
+
+def _since_run_before(store: Store, run: Run, subject: Subject) -> list[Regression]:
     earlier = (one for one in load_runs(store, run.recipe) if one.id < run.id)
     for before in islice(earlier, LOOK_BACK if subject.steps else 0):
         if before.state == "done":
@@ -196,6 +202,23 @@ def _fallen(subject: Subject, compared: Compared) -> Iterator[Regression]:
             a, b = difference.a.estimate.value, difference.b.estimate.value
             ends = difference.low, difference.high
             yield Regression(difference.b.name, difference.b.axis.label, a, b, *ends, paired=False)
+
+
+def _between_checkpoints(subject: Subject) -> Iterator[Regression]:
+    made = {step.name for step in subject.steps if step.state == "made"}
+    try:
+        falls = build_curves(subject.store, [manifest_of(step) for step in subject.steps]).falls
+    except (IngotError, OSError):  # No two checkpoints, or an evaluation of an earlier version.
+        return
+    for fall in falls:
+        paired = fall.difference.paired
+        if fall.after.evaluation in made and paired.low is not None and paired.high is not None:
+            name = (
+                f"{fall.difference.label} of {fall.run}, training step {fall.before.step:,} to "
+                f"{fall.after.step:,}"
+            )
+            values = paired.a, paired.b, paired.low, paired.high
+            yield Regression(name, fall.difference.metric, *values, paired=True)
 
 
 def _only_evaluations(store: Store, run: Run) -> Subject:

@@ -361,7 +361,10 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
     sheet.style(grid="x", frame=False)
     axes.set_ylim(len(estimates) - 0.5, -0.5)
     every: list[float] = []
-    baseline: Any = None
+    legend: dict[str, Any] = {}
+    shapes = dict(
+        zip(dict.fromkeys(m for _, e in estimates for m, _ in e.marks), "^vxD", strict=False)
+    )
     for i, (side, e) in enumerate(estimates):
         colour, marker = series_colour(side), "s" if paired and side == 0 else "o"
         low, high = (e.value if end is None else end for end in (e.low, e.high))
@@ -369,9 +372,15 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
         axes.plot(e.value, i, marker, color=colour, markersize=7, zorder=4)
         every += finite_values([e.value, low, high, e.baseline])
         if e.baseline is not None and math.isfinite(e.baseline):
-            (baseline,) = axes.plot(
+            (legend["baseline"],) = axes.plot(
                 e.baseline, i, "|", color=LIGHT["muted"], markersize=15, markeredgewidth=2
             )
+        for name, value in e.marks:
+            if math.isfinite(value) and name in shapes:
+                every.append(value)
+                (legend[name],) = axes.plot(
+                    value, i, shapes[name], color=series_colour(3), markersize=6, zorder=3.5
+                )
     log = is_log(figure.value, every)
     _limits(axes, "x", every, 0.05, log=log)
     texts = [value_text(figure.value, e.value) for _, e in estimates]
@@ -379,5 +388,5 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
     for i, text in enumerate(texts):
         sheet.write(text, (1.0, i), (8, 0), ("axes fraction", "data"), color=LIGHT["text"])
     sheet.scale_x(figure.value, every)
-    if baseline is not None:
-        sheet.legend([baseline], ["baseline"])
+    if legend:
+        sheet.legend(list(legend.values()), list(legend))

@@ -258,7 +258,10 @@ class MatrixFigure:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured value with its interval, and what chance or a baseline would give."""
+    """A measured value with its interval, and what chance or a baseline would give.
+
+    `marks` are further values to compare it with, by name: what simpler methods get.
+    """
 
     name: str
     value: float
@@ -266,6 +269,7 @@ class Estimate:
     high: float | None = None
     baseline: float | None = None
     count: int | None = None
+    marks: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -280,15 +284,17 @@ class IntervalFigure:
     def table(self) -> TableFigure:
         """One row for each estimate."""
         form = self.value.format
-        columns = (
-            Column(""),
-            number(self.value.label, form),
-            number("from", form),
-            number("to", form),
-            number("baseline", form),
-            number("n"),
+        marks = list(dict.fromkeys(name for e in self.estimates for name, _ in e.marks))
+        names = (self.value.label, "from", "to", "baseline", *marks)
+        columns = (Column(""), *(number(name, form) for name in names), number("n"))
+        rows = tuple(
+            (
+                *(e.name, e.value, e.low, e.high, e.baseline),
+                *(dict(e.marks).get(name) for name in marks),
+                e.count,
+            )
+            for e in self.estimates
         )
-        rows = tuple((e.name, e.value, e.low, e.high, e.baseline, e.count) for e in self.estimates)
         return TableFigure(self.title, columns, rows, self.note)
 
 

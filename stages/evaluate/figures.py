@@ -37,6 +37,13 @@ HELD_OUT_MEASURE = (
 )
 """Why an evaluation and a training run give different numbers for one model and one source."""
 
+SIMPLER = {
+    "accuracy_ngram": "n-gram model",
+    "accuracy_unigram": "token frequencies",
+    "accuracy_shortest": "shortest choice",
+}
+"""Metrics of simpler judges on the same items, which are marks in the figure of accuracy."""
+
 ENDS, END_CHARACTERS = 4, 600
 """Items shown of either end of a metric, and characters of each."""
 
@@ -68,19 +75,24 @@ def family(metric: str) -> str:
 def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     usual = name.replace(" ", "_")
     estimates, broken = [], []
+    marks = _simpler_judges(rows)
     for row in rows:
-        label = _label(row, usual)
+        label, suffix = _label(row, usual), _suffix(row)
+        if row["metric"].removesuffix(suffix) in SIMPLER:
+            continue
         if not math.isfinite(row["value"]):
             broken.append(label)
             continue
         low, high, baseline = (_finite(row[end]) for end in ("low", "high", "baseline"))
-        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"]))
+        is_usual = row["metric"].removesuffix(suffix) == "accuracy"
+        simpler = tuple(marks.get((row_label(row), suffix), ())) if is_usual else ()
+        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"], simpler))
     if not estimates:
         return []
     note = {
-        "accuracy": "Wilson's interval of a share of items; the baseline is chance. "
-        "`accuracy_ngram`, `_unigram` and `_shortest` are what an n-gram model, token frequencies "
-        "and the shortest choice get on the same items.",
+        "accuracy": "Wilson's interval of a share of items; the baseline is chance. Marks, where "
+        "measured, are what an n-gram model, token frequencies and the shortest choice get on the "
+        "same items.",
         "accuracy above an n-gram model": "Difference by item, with Student's t.",
         "bits per byte": f"Student's t over documents, lower is better; the baseline is the "
         f"token-unigram model, n counts bytes. {HELD_OUT_MEASURE}",
@@ -91,6 +103,21 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
         note += f" Not finite and not drawn: {', '.join(broken)}."
     title = f"{name[:1].upper()}{name[1:]} with 95 % intervals"
     return [IntervalFigure(title, Axis(name, format=".3f"), tuple(estimates), note)]
+
+
+def _suffix(row: Row) -> str:
+    return CLEAN if row["metric"].endswith(CLEAN) else ""
+
+
+def _simpler_judges(rows: Sequence[Row]) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """What simpler judges get, by benchmark, and of clean items apart."""
+    marks: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for row in rows:
+        suffix = _suffix(row)
+        name = SIMPLER.get(row["metric"].removesuffix(suffix))
+        if name and math.isfinite(row["value"]):
+            marks.setdefault((row_label(row), suffix), []).append((name, row["value"]))
+    return marks
 
 
 def interval_text(low: float | None, high: float | None) -> Cell:

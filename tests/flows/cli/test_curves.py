@@ -171,6 +171,33 @@ def test_a_fall_beyond_chance_is_named_and_a_small_one_is_not(trained, measured,
     assert "1 of 3 pairs of checkpoints fell beyond chance" in shown
 
 
+def test_a_fall_is_a_message_of_the_run_that_measured_the_later_checkpoint(
+    trained, measured, store, monkeypatch
+):
+    """100 → 70 of 200 at steps 20 → 30; a run that reused that evaluation says nothing again."""
+    from flows.report import paired_scores
+    from flows.report.subject import Step, Subject
+
+    made = measured(trained(), quiz=[60, 100, 70, 69])
+
+    def messages(state):
+        steps = [
+            Step(f"evaluate[{n}]", one.stage, one.key, state if n == 2 else "reused", one)
+            for n, one in enumerate(made)
+        ]
+        subject = Subject("run", "run", store, tuple(steps))
+        monkeypatch.setattr(paired_scores, "find_subject", lambda store, name: subject)
+        monkeypatch.setattr(paired_scores, "load_runs", lambda store, recipe: iter(()))
+        run = type("Run", (), {"name": "run", "recipe": "run", "id": "1"})()
+        return paired_scores.find_regressions(store, run)
+
+    (fall,) = messages("made")
+    assert (fall.before, fall.after) == (0.5, 0.35)
+    assert "training step 20 to 30" in str(fall)
+    assert fall.high < 0
+    assert messages("reused") == []
+
+
 def test_a_recipe_or_its_evaluations_may_be_named_instead(trained, measured, curves, store):
     run = trained()
     for place, one in enumerate(measured(run, quiz=[50, 60, 90, 100])):

@@ -88,6 +88,60 @@ def test_accuracies_and_bits_stand_in_figures_of_their_own(evaluated):
     assert (elo.name, elo.low, elo.high) == ("chess", None, None)
 
 
+def test_simpler_judges_are_marks_on_the_score_that_they_are_compared_with(evaluated):
+    rows = [
+        result("quiz", "accuracy", 0.5, 0.1, baseline=0.25),
+        result("quiz", "accuracy_ngram", 0.4, 0.1),
+        result("quiz", "accuracy_shortest", 0.3, 0.1),
+        result("other", "accuracy", 0.6, 0.1, baseline=0.25),
+    ]
+    figure = of(page(evaluated(rows)), "Accuracy with 95 % intervals")
+    quiz, other = figure.estimates
+    assert quiz.marks == (("n-gram model", 0.4), ("shortest choice", 0.3))
+    assert other.marks == ()
+    table = figure.table()
+    assert [column.heading for column in table.columns][5:7] == ["n-gram model", "shortest choice"]
+    assert table.rows[1][5:] == (None, None, 10)
+
+
+def test_the_page_of_score_names_the_checkpoint_and_how_far_it_was(evaluated, given, store):
+    checkpoint, output = given("checkpoint", {"state.json": {}})
+    reference = store.reference(checkpoint, output)
+    before = evaluated([result("quiz", "accuracy", 0.5)]).manifest
+    measured = before.model_copy(update={"inputs": {"checkpoint": (reference,)}})
+    after = evaluated([result("quiz", "accuracy", 0.6)]).manifest
+    inputs = {"evaluation": (store.reference(before, "evaluation"),)}
+    scored = after.model_copy(update={"inputs": inputs})
+
+    class Known:
+        """The store, whose evaluation says what it measured."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        def manifest(self, stage, key):
+            if key == before.key:
+                return measured
+            found = store.manifest(stage, key)
+            counts = {"training_steps": 1200, "tokens": 300_000}
+            return found.model_copy(update={"counts": counts}) if key == checkpoint.key else found
+
+    (row,) = of(page(Artifact(Known(), scored)), "Checkpoint measured").rows
+    assert row == (checkpoint.stage, checkpoint.key[:12], reference.digest[:12], 1200, 300_000)
+
+
+def test_an_interval_that_may_be_too_narrow_is_named_below_the_scores(evaluated):
+    items = [item("quiz", str(n), "accuracy", float(n == 3)) for n in range(30)]
+    items += [item("sound", str(n), "accuracy", float(n < 9)) for n in range(30)]
+    rows = [
+        result(name, "accuracy", 0.3, 0.1, count=30, baseline=0.25) for name in ("quiz", "sound")
+    ]
+    artifact = evaluated(rows, items)
+    for table in (of(page(artifact), "Scores and baselines"), of(summary(artifact), "scores")):
+        assert "too narrow, or are none: quiz accuracy (one of 30)." in table.note
+        assert "sound" not in table.note
+
+
 def test_a_score_that_is_not_finite_is_named_and_not_drawn(evaluated):
     artifact = evaluated(
         [result("a", "bits_per_byte", math.nan), result("b", "bits_per_byte", 1.0, baseline=2.0)]
