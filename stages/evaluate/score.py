@@ -33,7 +33,7 @@ class Score(Stage):
     name, version, reproducible = "score", 2, "numerics"
     inputs = {"evaluation": One("evaluation"), "contamination": Maybe("contamination")}
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "regex")
+    libraries = ("numpy", "pyarrow", "regex", "scipy")
     Config = ScoreConfig
 
     @classmethod
@@ -46,6 +46,7 @@ class Score(Stage):
         from stages.scoring.answers import from_table as read_answers
         from stages.scoring.answers import to_table as answers_table
         from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
+        from stages.scoring.contamination import read_overlaps
         from stages.scoring.observations import (
             ANSWERS,
             TASKS,
@@ -161,14 +162,3 @@ def read_clusters(evaluation: Input) -> dict[ItemName, str | None]:
     """The cluster of each item."""
     table = evaluation.read_table("items.parquet", ["benchmark", "item_id", "cluster"])
     return {(row["benchmark"], row["item_id"]): row["cluster"] for row in table.to_pylist()}
-
-
-def read_overlaps(contamination: Input | None) -> dict[ItemName, float]:
-    """The share of each item's n-grams that the corpus holds."""
-    if contamination is None:
-        return {}
-    columns = ["benchmark", "item_id", "ngrams", "ngrams_hit"]
-    return {
-        (row["benchmark"], row["item_id"]): row["ngrams_hit"] / max(1, row["ngrams"])
-        for row in contamination.read_table("items.parquet", columns).to_pylist()
-    }

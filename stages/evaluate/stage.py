@@ -43,7 +43,7 @@ class Evaluate(Stage):
         "truth": Maybe("truth"),
     }
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "tokenizers", "torch")
+    libraries = ("numpy", "pyarrow", "scipy", "tokenizers", "torch")
     Config, Execution = EvaluateConfig, EvaluateExecution
 
     @classmethod
