@@ -33,7 +33,7 @@ class Evaluate(Stage):
     the chat format, and counted where the answer names what it was asked about.
     """
 
-    name, version, reproducible, launch = "evaluate", 4, "numerics", "spmd"
+    name, version, reproducible, launch = "evaluate", 5, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -79,6 +79,7 @@ class Evaluate(Stage):
         )
         from stages.parallel.ranks import Ranks
         from stages.scoring.choices import TABLE, to_table
+        from stages.scoring.observations import ANSWERS, TASKS, empty_table, merge_tasks
         from stages.training.devices import choose_device
 
         ranks = Ranks.from_group(choose_device(context.execution.device), context.execution.layout)
@@ -109,6 +110,9 @@ class Evaluate(Stage):
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
         context.write_table("evaluation", TABLE, to_table(choices))
+        context.write_table("evaluation", ANSWERS, empty_table(ANSWERS))
+        tasks = merge_tasks(context.many("benchmarks"))
+        context.write_json("evaluation", TASKS, tasks)
         _write(context, observed, flags, clusters, generations, ranks)
 
 
