@@ -1,7 +1,8 @@
-"""A checkpoint as a model of lm-eval: requests are tokens of Ingot's tokenizer, answers its decoder's.
+"""A checkpoint as a model of lm-eval: its tokenizer encodes requests, its decoder answers them.
 
-Requests are lm-eval's own (`TemplateLM`): a prompt and its continuation are encoded as one text, and
-what follows as many tokens as the prompt alone has is scored, even where a token spans the border.
+Requests are lm-eval's own (`TemplateLM`): a prompt and its continuation are encoded as one text,
+and what follows as many tokens as the prompt alone has is scored, even where a token spans the
+border.
 Every request begins with the token that begins a text, as Hugging Face's adapter does where the
 tokenizer adds one. Two differences are meant: a text of `loglikelihood_rolling` has that token once
 (there lm-eval puts its prefix before the tokenizer's own, and scores the second), and what a prompt
@@ -85,7 +86,7 @@ class CheckpointModel(TemplateLM):
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **_: Any
     ) -> list[int]:
-        """Ids of a text, after the token that begins a text unless `add_special_tokens` is False."""
+        """Ids of a text, after the token that begins one unless `add_special_tokens` is False."""
         ids = encode_text(self.vocabulary, string)
         return ids if add_special_tokens is False else [self.special.context, *ids]
 
@@ -101,14 +102,10 @@ class CheckpointModel(TemplateLM):
                 hint="leave out `chat`, or measure a checkpoint of `sft`",
             )
         if add_generation_prompt:
-            text, ids = encode_prompt(
-                self.vocabulary, self.template, chat_history, self.described
-            )
+            text, ids = encode_prompt(self.vocabulary, self.template, chat_history, self.described)
         elif self.template == CHAT_TEMPLATE:
             begin = find_chat_start(self.vocabulary, self.special)
-            segments = list(
-                render_segments(chat_history, add_generation_prompt=False, begin=begin)
-            )
+            segments = list(render_segments(chat_history, add_generation_prompt=False, begin=begin))
             ids, _ = encode_segments(self.vocabulary, segments)
             text = "".join(segment.text for segment in segments)
         else:
@@ -134,7 +131,7 @@ class CheckpointModel(TemplateLM):
     ) -> list[tuple[float, bool]]:
         """Log-likelihood of each continuation, and whether greedy decoding would write it."""
         for request in requests:
-            if not request.args[1]:
+            if not request.args[1].strip():
                 raise InputError("nothing to score: an empty choice", where=_name(request))
         scores: list[tuple[float, bool]] = super().loglikelihood(requests, disable_tqdm=True)
         for request, (score, _) in zip(requests, scores, strict=True):
@@ -164,8 +161,8 @@ class CheckpointModel(TemplateLM):
         for text, _context, continuation in requests:
             if not 1 <= len(continuation) <= limit:
                 raise InputError(
-                    f"{text[1][:60]!r} has {len(continuation)} tokens to score, the model's context "
-                    f"has {limit}",
+                    f"{text[1][:60]!r} has {len(continuation)} tokens to score, "
+                    f"the model's context has {limit}",
                     where="harness",
                 )
         rows = [(([*a, *b])[-(limit + 1) :], len(b)) for _, a, b in requests]
@@ -209,9 +206,7 @@ class CheckpointModel(TemplateLM):
         counts = [scored for _, scored in rows]
         return [
             (float(likely.sum()), bool(greedy.all()))
-            for likely, greedy in zip(
-                likely_N.split(counts), greedy_N.split(counts), strict=True
-            )
+            for likely, greedy in zip(likely_N.split(counts), greedy_N.split(counts), strict=True)
         ]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = True) -> list[str]:
@@ -273,4 +268,3 @@ class CheckpointModel(TemplateLM):
 
 def _name(request: Instance) -> str:
     return f"task {request.task_name}, row {request.doc_id}"
-

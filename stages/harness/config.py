@@ -13,8 +13,8 @@ class HarnessConfig(Config):
 
     tasks: tuple[str, ...] = Field(
         min_length=1,
-        description="Names of tasks, or patterns of names in the snapshot's task files (`arc_*`). A "
-        "name that no task file of the snapshot has is one that comes with lm-eval.",
+        description="Names of tasks, or patterns of names in the snapshot's task files (`arc_*`). "
+        "A name that no task file of the snapshot has is one that comes with lm-eval.",
     )
     data: dict[str, dict[str, str]] = Field(
         default_factory=dict,

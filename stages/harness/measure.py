@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from artifacts_schema.errors import InputError, IngotError, Stopped
+from artifacts_schema.errors import IngotError, InputError, Stopped
 from stages.engine import Input, ShardOutput, ShardResult
 from stages.engine.sources import SourceFile, source_files
 from stages.harness.config import HarnessConfig, HarnessExecution
@@ -58,8 +58,7 @@ def measure_task(
     device: str,
     folder: str,
 ) -> dict[str, Any]:
-    """Measure a task: its samples as lm-eval logs them, observations as scratch, the rest as value.
-    """
+    """Measure a task: samples as lm-eval logs them, observations as scratch, the rest as value."""
     harness = open_library(Path(folder))
     from lm_eval.evaluator import evaluate
 
@@ -149,9 +148,7 @@ def read_task(part: TaskPart, result: ShardResult) -> TaskScores:
     )
 
 
-def build_task(
-    name: str, files: Sequence[SourceFile], config: HarnessConfig, folder: Path
-) -> Any:
+def build_task(name: str, files: Sequence[SourceFile], config: HarnessConfig, folder: Path) -> Any:
     """lm-eval's task, its rows in memory. InputError for one that would download or run code."""
     from lm_eval.api.task import ConfigurableTask
 

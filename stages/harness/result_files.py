@@ -58,9 +58,7 @@ class ResultFile:
         return [one for one in self.samples if pattern.fullmatch(posixpath.basename(one.name))]
 
 
-def read_result_files(
-    files: Sequence[SourceFile], config: ImportScoresConfig
-) -> list[TaskScores]:
+def read_result_files(files: Sequence[SourceFile], config: ImportScoresConfig) -> list[TaskScores]:
     """Scores of every task that the config takes, in the order of their names.
 
     InputError for results of several models, for a task that two files have, and for nothing.
@@ -89,13 +87,13 @@ def read_result_files(
             tasks[task] = one.name, _read_task(one, task, config)
     if not tasks:
         known = f"models: {', '.join(models)[:300]}" if models else "it has no results_*.json"
-        raise InputError("the snapshot has no results that were named", where="snapshot", hint=known)
+        raise InputError(
+            "the snapshot has no results that were named", where="snapshot", hint=known
+        )
     return [tasks[name][1] for name in sorted(tasks)]
 
 
-def _result_files(
-    files: Sequence[SourceFile], config: ImportScoresConfig
-) -> Iterator[ResultFile]:
+def _result_files(files: Sequence[SourceFile], config: ImportScoresConfig) -> Iterator[ResultFile]:
     """Every JSON file as results; with the samples of its folder, of its date where it has one."""
     jsons = [one for one in files if row_format(one.name) == "json"]
     for file in jsons:

@@ -118,9 +118,7 @@ def observe(
             else:
                 continue
             observed.append(
-                Observation(
-                    task, item_id, name, numerator, denominator, baseline, shots=shots
-                )
+                Observation(task, item_id, name, numerator, denominator, baseline, shots=shots)
             )
     return _agreeing(task, observed, scores)
 

@@ -27,9 +27,7 @@ TASK_BYTES = 1_000_000
 """Of the longest task file that is read."""
 TASK_VALUES = 100_000
 """Values of a task file once its aliases are followed: a few lines can stand for billions."""
-CODE_HINT = (
-    "write it as templates and filters, or read the Python and set `trust_task_code: true`"
-)
+CODE_HINT = "write it as templates and filters, or read the Python and set `trust_task_code: true`"
 
 PLAIN_FIELDS = frozenset(
     {
@@ -132,9 +130,7 @@ def check_task(task: TaskFile, *, trusted: bool) -> None:
             raise InputError(what, where=where)
     for field in task.settings:
         if field not in PLAIN_FIELDS | CODE_FIELDS | set(REFUSED):
-            raise InputError(
-                f"no field '{field}'{did_you_mean(field, PLAIN_FIELDS)}", where=where
-            )
+            raise InputError(f"no field '{field}'{did_you_mean(field, PLAIN_FIELDS)}", where=where)
     for field in sorted(CODE_FIELDS & set(task.settings)):
         if not isinstance(task.settings[field], CodeReference) and not trusted:
             raise InputError(f"{field} is no function", where=where, hint=CODE_HINT)

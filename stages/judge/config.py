@@ -8,8 +8,8 @@ from artifacts_schema.config import Config, Execution
 from stages.training.config import Precision
 
 CRITERION = (
-    "Which of the two answers is better? Judge whether it does what was asked, is correct, harmless "
-    "and clear. Length and order do not count."
+    "Which of the two answers is better? Judge whether it does what was asked, is correct, "
+    "harmless and clear. Length and order do not count."
 )
 
 
@@ -41,8 +41,8 @@ class JudgeConfig(Config):
     temperature: float = Field(default=0.0, ge=0, le=2, description="Of the endpoint's model.")
     parameters: dict[str, str | int | float | bool | None] = Field(
         default_factory=dict,
-        description="Further parameters of the endpoint, as `reasoning_effort`; null leaves out one "
-        "that is sent otherwise (`temperature`, `max_tokens`).",
+        description="Further parameters of the endpoint, as `reasoning_effort`; null leaves out "
+        "one that is sent otherwise (`temperature`, `max_tokens`).",
     )
     seed: int = Field(
         default=0, ge=0, lt=2**31, description="Of draws, and of which answer is shown as A."
@@ -86,8 +86,8 @@ class JudgeExecution(Execution):
     max_requests: int | None = Field(
         default=None,
         ge=1,
-        description="Requests of this run, attempts included, after which it ends; the same command "
-        "continues.",
+        description="Requests of this run, attempts included, after which it ends; the same "
+        "command continues.",
     )
     device: str = Field(
         default="auto", description="Of a judge that is a checkpoint: `cpu`, `cuda`, `auto`."

@@ -2,8 +2,8 @@
 
 A server that is busy or broken (408, 409, 425, 429, 5xx), a cut connection and an answer that is no
 chat completion are tried again, after a pause that doubles, or that the server asks for. What it
-refuses for good (400, 413, 422) is no verdict. A wrong key or name ends the run, and so does a judge
-that stays away. The key goes to the one host in the one header; no redirect is followed, and
+refuses for good (400, 413, 422) is no verdict. A wrong key or name ends the run, and so does a
+judge that stays away. The key goes to the one host in the one header; no redirect is followed, and
 nothing that is kept or printed holds it.
 """
 
@@ -55,23 +55,25 @@ def check_endpoint(execution: JudgeExecution) -> None:
 
 
 def read_key(execution: JudgeExecution) -> str | None:
-    """The key, from where the execution says. UsageError for none there, or one that others read."""
+    """The key, from where the execution says. UsageError for none, or one that others read."""
     if (variable := execution.key_variable) is not None:
         key = os.environ.get(variable, "").strip()
         if not key:
             raise UsageError(f"the environment has no {variable}", where="execution.key_variable")
     elif (path := execution.key_file) is not None:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=path) from None
-        with os.fdopen(descriptor, "rb") as file:
-            about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
-                raise UsageError(
-                    "others may read the key", where=path, hint=f"chmod 600 {path}"
-                )
-            key = file.read(10_000).decode("utf-8", "replace").strip()
+        try:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise UsageError("is no file", where=path)
+            if about.st_mode & 0o077:
+                raise UsageError("others may read the key", where=path, hint=f"chmod 600 {path}")
+            key = os.read(descriptor, 10_000).decode("utf-8", "replace").strip()
+        finally:
+            os.close(descriptor)
     else:
         return None
     if not key or not key.isascii() or not key.isprintable():

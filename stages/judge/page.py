@@ -25,8 +25,10 @@ def summary(artifact: Artifact) -> list[Figure]:
         for row in rows
     ]
     heads = "pairs | | value:.3f | 95 % interval: | n:,"
-    note = "" if any(row["metric"] == "agreement" for row in rows) else (
-        "Not compared with people: give labelled `preferences` to know how far this judge agrees."
+    note = (
+        ""
+        if any(row["metric"] == "agreement" for row in rows)
+        else ("Not compared with people: with labelled `preferences` its agreement is measured.")
     )
     record = artifact.output("evaluation").read_json("tasks.json")[0]
     return [make_table(f"Verdicts of {record['source']}", heads, cells, note)]

@@ -1,5 +1,4 @@
-"""Comparisons as scores of an evaluation: win rates, how often order decides, agreement with people.
-"""
+"""Comparisons as scores of an evaluation: win rates, agreement with people, effects of order."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PUBLISHED_EVERY = 50
 
 
 class Judge(Stage):
-    """Ask a judge which of two answers is better, in both orders; measure first whether people agree.
+    """Ask a judge which of two answers is better, in both orders; measure first if people agree.
 
     The judge is a model behind an OpenAI-compatible endpoint, or a checkpoint. Pairs are answers of
     evaluations `a` and `b` to the same questions. A preference that changes with the order is a
@@ -104,17 +104,24 @@ class _Judge:
         """All that was asked: what, and in which order the two answers were shown."""
 
     def compare(self, pairs: Sequence[Pair]) -> list[Comparison]:
-        """What both orders of each pair came to."""
-        from stages.judge.verdicts import combine, parse_verdict
+        """What both orders of each pair came to; equal answers are a tie, and nobody is asked."""
+        from stages.judge.verdicts import Comparison, combine, parse_verdict
 
-        bodies = {(n, swapped): self._body(pair, swapped)
-                  for n, pair in enumerate(pairs) for swapped in (False, True)}  # fmt: skip
+        bodies = {
+            (n, swapped): self._body(pair, swapped)
+            for n, pair in enumerate(pairs)
+            if pair.a != pair.b
+            for swapped in (False, True)
+        }
         names = {place: _digest(body) for place, body in bodies.items()}
         self.requests |= {name: (pairs[n], swapped) for (n, swapped), name in names.items()}
         self._ask({names[place]: body for place, body in bodies.items()})
         answers = self.journal.answers
+        self.context.count(pairs_equal=len(pairs) - len(bodies) // 2)
         return [
-            combine(
+            Comparison(pair, "tie", False)
+            if pair.a == pair.b
+            else combine(
                 pair,
                 parse_verdict(answers[names[n, False]].text),
                 parse_verdict(answers[names[n, True]].text),

@@ -18,9 +18,7 @@ from artifacts_schema.identity import canonical_json
 Verdict = Literal["first", "second", "tie"]
 Outcome = Literal["a", "b", "tie"]
 
-_MARKED = re.compile(
-    r"\[\[\s*(A|B|C|tie)\s*\]\]|\bverdict\W{0,6}(A|B|tie)\b", re.IGNORECASE
-)
+_MARKED = re.compile(r"\[\[\s*(A|B|C|tie)\s*\]\]|\bverdict\W{0,6}(A|B|tie)\b", re.IGNORECASE)
 _BARE = re.compile(r"\W*(A|B|tie)\W*", re.IGNORECASE)
 _VERDICTS: dict[str, Verdict] = {"a": "first", "b": "second", "c": "tie", "tie": "tie"}
 
@@ -76,9 +74,7 @@ def write_task(criterion: str, pair: Pair, swapped: bool) -> str:
     """What the judge is asked, without the form of its answer. The marks are a digest of the texts,
     so that no answer can write the end of its own part."""
     first, second = pair.order(swapped)
-    mark = hashlib.blake2b(
-        canonical_json([pair.prompt, first, second]), digest_size=6
-    ).hexdigest()
+    mark = hashlib.blake2b(canonical_json([pair.prompt, first, second]), digest_size=6).hexdigest()
     return TASK.format(
         criterion=criterion, mark=mark, question=pair.prompt, first=first, second=second
     )
