@@ -5,7 +5,7 @@ import pytest
 
 from stages.evaluate.benchmarks import Item, Scorer, delimited, measure_choices, measure_texts
 from stages.scoring.choices import choice_observations
-from stages.scoring.likelihood import continuation_request, encode_text, log_likelihoods
+from stages.scoring.likelihood import continuation_request, encode_text, token_log_likelihoods
 
 
 class Preset(Scorer):
@@ -53,7 +53,7 @@ def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
         continuation_request(tokenizer, "The capital is", choice, prefix=0)
         for choice in (" Rome", " Paris")
     ]
-    scores = log_likelihoods(model, requests)
+    scores = np.array([one.sum() for one in token_log_likelihoods(model, requests)])
     assert found["accuracy"].numerator == float(scores.argmax() == 1)
     expected = -scores[1] / math.log(2)
     assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)
@@ -66,7 +66,7 @@ def test_choices_after_nothing_are_measured_where_they_are_wanted(model, tokeniz
     assert [one.unconditional for one in plain] == [None, None]
     both, _ = measure_choices(scorer, [item], " ", unconditional=True)
     requests = [continuation_request(tokenizer, "", one, prefix=0) for one in ("Rome", "Paris")]
-    expected = log_likelihoods(model, requests)
+    expected = np.array([one.sum() for one in token_log_likelihoods(model, requests)])
     assert [one.unconditional for one in both] == pytest.approx(list(expected), abs=1e-4)
     sums = [[one.log_likelihood for one in choices] for choices in (plain, both)]
     assert sums[0] == pytest.approx(sums[1], abs=1e-4)
