@@ -1,7 +1,8 @@
 """Two evaluations side by side: scores that differ beyond chance, and what could not be seen.
 
 Scores are paired by item, so both must have been measured on the same items; those of one alone
-are counted and left out. Many scores are compared at once, so p values are adjusted.
+are counted and left out. A score of which one side has no items (published results) is compared as
+of independent samples. Many scores are compared at once, so p values are adjusted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.analysis.unpaired_scores import check_task_versions, independent_differences
 from stages.engine.inputs import Input
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
 from stages.scoring.metrics import label
@@ -24,6 +26,12 @@ KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
 """Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
 
+
+LOWER_IS_BETTER = (
+    "perplexity", "word_perplexity", "byte_perplexity", "brier_score", "ter", "no_verdict",
+    "changed_with_order",
+)  # fmt: skip
+"""Metrics, beside bits per byte, of which less is better."""
 
 Items = dict[str, tuple[float, float, str | None]]
 """Value, weight and cluster by item."""
@@ -41,6 +49,8 @@ class ScoreDifference:
     """Items that only one of the two has."""
     detectable: float | None
     """Least difference that is seen with a chance of 80 %, at the adjusted level."""
+    by_item: bool = True
+    """Whether it is paired by item, or of two independent samples."""
 
     @property
     def label(self) -> str:
@@ -59,11 +69,16 @@ class ScoreDifference:
 
     @property
     def reading(self) -> str:
-        """`B is better`, `B is worse`, `no difference seen`."""
+        """`B is better`, `B is worse`, `no difference seen`; `, not paired` where it is not."""
+        note = "" if self.by_item else ", not paired"
+        if self.paired.standard_error is None and not self.by_item:
+            return f"no error known{note}"
         if not self.differs:
-            return "no difference seen"
-        lower_is_better = "bits_per_byte" in self.metric
-        return f"B is {'better' if (self.paired.value < 0) == lower_is_better else 'worse'}"
+            return f"no difference seen{note}"
+        metric = self.metric.partition("/")[0]
+        lower_is_better = "bits_per_byte" in metric or metric in LOWER_IS_BETTER
+        better = (self.paired.value < 0) == lower_is_better
+        return f"B is {'better' if better else 'worse'}{note}"
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -79,17 +94,25 @@ class ScorePair:
     name: ScoreName
     paired: PairedDifference
     alone: int
+    by_item: bool = True
 
 
 def compare_evaluations(
     store: Store, a: Manifest, b: Manifest, metrics: Sequence[str] = ()
 ) -> list[ScoreDifference]:
-    """Every score that both evaluations have items of, in B's order; of `metrics` alone, if any.
+    """Every score that both evaluations have, those with items first; of `metrics` alone, if any.
 
-    UsageError for what is no evaluation, and where nothing can be compared.
+    UsageError for what is no evaluation, for tasks of two versions, and where nothing can be
+    compared.
     """
     before, after = read_items(store, a), read_items(store, b)
+    check_task_versions(store, a, b)
     pairs = pair_scores(before, after, metrics)
+    pairs += [
+        ScorePair(name, difference, 0, by_item=False)
+        for name, difference in independent_differences(store, a, b, before.keys() & after.keys())
+        if _is_chosen(name.metric, metrics)
+    ]
     if not pairs:
         known = sorted({name.metric for name in before.keys() & after.keys()})
         raise UsageError(
@@ -124,6 +147,7 @@ def judge_pairs(pairs: Sequence[ScorePair]) -> list[ScoreDifference]:
             None if pair.paired.p is None else next(adjusted),
             pair.alone,
             pair.paired.detectable(len(tested)) if tested else None,
+            pair.by_item,
         )
         for pair in pairs
     ]

@@ -7,26 +7,23 @@ Every request begins with the token that begins a text, as Hugging Face's adapte
 tokenizer adds one. Two differences are meant: a text of `loglikelihood_rolling` has that token once
 (there lm-eval puts its prefix before the tokenizer's own, and scores the second), and what a prompt
 in the chat format quotes never becomes a special token.
-
-B batch, L length, N scored tokens, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from artifacts_schema.errors import InputError
 from stages.model.decoder import Decoder
 from stages.scoring.generation import Generator, Sampling
-from stages.scoring.likelihood import encode_text, rolling_requests
+from stages.scoring.likelihood import Request, encode_text, rolling_requests, score_requests
 from stages.tokens.chat import CHAT_TEMPLATE, encode_segments, find_chat_start, render_segments
 from stages.tokens.chat_template import Template, encode_prompt
 from stages.tokens.vocabulary import SpecialTokens
@@ -135,7 +132,7 @@ class CheckpointModel(TemplateLM):
                 raise InputError("nothing to score: an empty choice", where=_name(request))
         scores: list[tuple[float, bool]] = super().loglikelihood(requests, disable_tqdm=True)
         for request, (score, _) in zip(requests, scores, strict=True):
-            if not torch.isfinite(torch.tensor(score)):
+            if not math.isfinite(score):
                 raise InputError(f"its log-likelihood is {score}", where=_name(request))
         return scores
 
@@ -156,7 +153,8 @@ class CheckpointModel(TemplateLM):
     def _loglikelihood_tokens(
         self, requests: list[EncodedRequest], **_: Any
     ) -> list[tuple[float, bool]]:
-        """Requests of like length share a batch; a prompt that does not fit is cut at its left."""
+        """What requests begin with alike is computed once; a prompt that does not fit is cut at its
+        left."""
         limit = self.model.config.context
         for text, _context, continuation in requests:
             if not 1 <= len(continuation) <= limit:
@@ -165,49 +163,13 @@ class CheckpointModel(TemplateLM):
                     f"the model's context has {limit}",
                     where="harness",
                 )
-        rows = [(([*a, *b])[-(limit + 1) :], len(b)) for _, a, b in requests]
-        order = sorted(range(len(rows)), key=lambda index: (-len(rows[index][0]), index))
-        scores: list[tuple[float, bool]] = [(0.0, False)] * len(rows)
-        start = 0
-        while start < len(order):
-            self.check_stop()
-            count = max(1, self.batch_tokens // (len(rows[order[start]][0]) - 1))
-            batch = order[start : start + count]
-            measured = self._measure([rows[index] for index in batch])
-            for index, score in zip(batch, measured, strict=True):
-                scores[index] = score
-            start += count
-        return scores
-
-    @torch.no_grad()
-    def _measure(self, rows: Sequence[tuple[list[int], int]]) -> list[tuple[float, bool]]:
-        """Of each row of ids its last so many: their log-likelihood, and whether all are greedy."""
-        device = self.model.embedding.weight.device
-        width = max(len(ids) - 1 for ids, _ in rows)
-        tokens_BL = torch.zeros(len(rows), width, dtype=torch.int64)
-        targets_BL = torch.full((len(rows), width), -1, dtype=torch.int64)
-        for row, (ids, scored) in enumerate(rows):
-            tokens_BL[row, : len(ids) - 1] = torch.tensor(ids[:-1])
-            targets_BL[row, len(ids) - 1 - scored : len(ids) - 1] = torch.tensor(ids[-scored:])
-        wanted_BL = targets_BL >= 0
-        targets_N = targets_BL[wanted_BL].to(device)
-
-        def score(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
-            parts = []
-            scored_ND = x_BLD[wanted_BL.to(device)]
-            for x_ND, wanted_N in zip(scored_ND.split(1024), targets_N.split(1024), strict=True):
-                logits_NV = self.model.logits(x_ND, matrix_VD).float()
-                likely_N = logits_NV.log_softmax(-1).gather(1, wanted_N[:, None])[:, 0]
-                greedy_N = logits_NV.argmax(-1) == wanted_N
-                parts.append(torch.stack([likely_N.double(), greedy_N.double()]))
-            return torch.cat(parts, dim=1)
-
-        likely_N, greedy_N = self.model(tokens_BL.to(device), output=score).cpu()
-        counts = [scored for _, scored in rows]
-        return [
-            (float(likely.sum()), bool(greedy.all()))
-            for likely, greedy in zip(likely_N.split(counts), greedy_N.split(counts), strict=True)
-        ]
+        scored = score_requests(
+            self.model,
+            [Request(tuple(before), tuple(after)) for _, before, after in requests],
+            batch_tokens=self.batch_tokens,
+            check_stop=self.check_stop,
+        )
+        return [(math.fsum(one.log_likelihoods), one.is_greedy) for one in scored]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = True) -> list[str]:
         """What the model writes after each prompt, up to a stop text, its own end or a length."""
