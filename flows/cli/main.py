@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "what-if": ("flows.cli.what_if", "Decide again with other thresholds, in memory."),
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),
     "compare": ("flows.cli.compare", "Say which scores of two evaluations differ beyond chance."),
+    "gaps": ("flows.cli.gaps", "Say which parts of an evaluation lag: languages, subjects, …"),
     "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
     "complete": ("flows.cli.chat", "Let a checkpoint or a release continue a text."),

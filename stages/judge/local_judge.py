@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ from stages.scoring.likelihood import (
     Request,
     continuation_request,
     encode_text,
-    log_likelihoods,
+    score_requests,
 )
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
@@ -52,11 +53,12 @@ class LocalJudge:
             current_device(self.device),
             autocast(self.device, self.execution.precision),
         ):
-            scores = log_likelihoods(
+            scored = score_requests(
                 self.model,
                 [one for name in fitting for one in asked[name]],
                 batch_tokens=self.execution.batch_tokens,
             )
+        scores = [math.fsum(one.log_likelihoods) for one in scored]
         letters = {
             name: "tie" if a == b else LETTERS[int(b > a)]
             for name, a, b in zip(fitting, scores[::2], scores[1::2], strict=True)

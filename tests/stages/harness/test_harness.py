@@ -143,7 +143,7 @@ def test_of_rolling_texts_the_second_bos_is_the_difference(
 ):
     """lm-eval puts its prefix before the BOS of the tokenizer, and scores that BOS, once a text."""
     from stages.model.files import read_model, read_tokenizer
-    from stages.scoring.likelihood import encode_text, log_likelihoods, rolling_requests
+    from stages.scoring.likelihood import encode_text, rolling_requests, score_requests
     from stages.tokens.vocabulary import SpecialTokens
 
     theirs = by_transformers(["texts"], 0)["results"]["texts"]["bits_per_byte,none"]
@@ -159,7 +159,7 @@ def test_of_rolling_texts_the_second_bos_is_the_difference(
             for row in TEXTS
             for one in rolling_requests([*prefix, *encode_text(tokenizer, row["text"])], context)
         ]
-        nats = -sum(log_likelihoods(model, requests))
+        nats = -sum(sum(one.log_likelihoods) for one in score_requests(model, requests))
         return nats / math.log(2) / sum(len(row["text"].encode()) for row in TEXTS)
 
     ours = results_of(read_table, measure({"tasks": ["texts"]}))["texts", "bits_per_byte"]["value"]
