@@ -93,9 +93,10 @@ MODEL_KINDS = (
                 Column(
                     "requests",
                     "list<struct<formulation: string, shots: int32, prompt: string, "
-                    "choices: list<string>, references: list<string>>>",
+                    "choices: list<string>, references: list<string>, contexts: list<string>>>",
                     "How the item is put to a model; empty: `prompt` and `choices` as they are. "
-                    "What is scored is prompt + choice; `references` are right answers of `free`.",
+                    "A choice is scored after the prompt and, where there are `contexts`, after "
+                    "that of its place; `references` are right answers of `free`.",
                 ),
                 METADATA,
             )

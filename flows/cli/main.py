@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
     "what-if": ("flows.cli.what_if", "Decide again with other thresholds, in memory."),
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),
+    "tasks": ("flows.cli.tasks", "List evaluation tasks, show one, write it for lm-eval."),
     "compare": ("flows.cli.compare", "Say which scores of two evaluations differ beyond chance."),
     "gaps": ("flows.cli.gaps", "Say which parts of an evaluation lag: languages, subjects, …"),
     "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),

@@ -136,6 +136,9 @@ class Task(Config):
     answer: StrictStr | int | None = Field(
         default=None, description="Index of the right choice, or an expression for it."
     )
+    example: dict[str, Any] | None = Field(
+        default=None, description="A row to show the task by; items do not depend on it."
+    )
     chat: bool = Field(default=False, description="Whether it is asked in the chat format.")
     fewshot: Fewshot = Field(default_factory=Fewshot, description="Solved examples.")
     default: Formulation = Field(description="Formulation, unless the step names others.")
@@ -176,8 +179,9 @@ class Task(Config):
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits of all that the task says."""
-        return hashlib.blake2b(canonical_json(self.plain()), digest_size=8).hexdigest()
+        """16 hex digits of all that the task says, its example aside."""
+        said = {**self.plain(), "example": None}
+        return hashlib.blake2b(canonical_json(said), digest_size=8).hexdigest()
 
     def way(self, name: str) -> Ranked | Free:
         """A formulation. UsageError with the nearest name where the task has none of it."""
@@ -189,7 +193,8 @@ class Task(Config):
     def described(self) -> dict[str, Any]:
         """The task as `tasks.json` has it."""
         ways = {name: way.plain() for name, way in self.ways.items()}
-        return {**self.plain(), "formulations": ways, "digest": self.digest}
+        said = {name: value for name, value in self.plain().items() if name != "example"}
+        return {**said, "formulations": ways, "digest": self.digest}
 
     def _templates(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Each template: its place, its source, and the names beside the fields that it may use."""

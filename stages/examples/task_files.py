@@ -128,7 +128,7 @@ def _fill(value: Any, words: Mapping[str, str], where: str) -> Any:
     if isinstance(value, list):
         return [_fill(one, words, where) for one in value]
     if isinstance(value, dict):
-        return {key: _fill(one, words, where) for key, one in value.items()}
+        return {_fill(key, words, where): _fill(one, words, where) for key, one in value.items()}
     return value
 
 
