@@ -59,15 +59,24 @@ def continuation_request(
     Where a token spans the border ("ab" + "c" = "abc"), the two are encoded apart: lm-eval
     would score only what is left after that token, perhaps nothing, and nothing wins.
     """
+    (request,) = continuation_requests(tokenizer, prompt, [continuation], prefix=prefix)
+    return request
+
+
+def continuation_requests(
+    tokenizer: Tokenizer, prompt: str, continuations: Sequence[str], *, prefix: int
+) -> list[Request]:
+    """The same for several continuations of one prompt, which is encoded once."""
     bare = prompt.rstrip()
-    continuation = prompt[len(bare) :] + continuation
     context = encode_text(tokenizer, bare)
-    whole = encode_text(tokenizer, bare + continuation)
-    if whole[: len(context)] == context:
-        rest = whole[len(context) :]
-    else:
-        rest = encode_text(tokenizer, continuation)
-    return Request((prefix, *context), tuple(rest))
+    requests = []
+    for continuation in continuations:
+        moved = prompt[len(bare) :] + continuation
+        whole = encode_text(tokenizer, bare + moved)
+        joins = whole[: len(context)] == context
+        rest = whole[len(context) :] if joins else encode_text(tokenizer, moved)
+        requests.append(Request((prefix, *context), tuple(rest)))
+    return requests
 
 
 def rolling_requests(ids: list[int], context: int) -> list[Request]:
