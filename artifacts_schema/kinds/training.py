@@ -416,6 +416,21 @@ MODEL_KINDS = (
                 Column("references", "list<string>", "Right answers; of code the test program."),
                 Column("chat", "bool", "Whether it was asked in the chat format."),
             ),
+            "judgements.parquet": make_table(
+                Column("benchmark", "string", "Benchmark."),
+                Column("item_id", "string", "Item."),
+                FORMULATION,
+                SHOTS,
+                Column("sample", "int32", "Number of the answer among the item's, from 0."),
+                Column("metric", "string", "Metric, with the name of the rule of extraction."),
+                Column("value", "float64", "1 for right, of several instructions how many."),
+                Column("weight", "float64", "What the value is of: 1, or the instructions."),
+                Column("answer", "string?", "What was taken from the text; null: nothing."),
+                Column(
+                    "outcome", "string?", "Of a program: `passed`, `failed`, `timeout`, `memory`."
+                ),
+                Column("detail", "string?", "Why it failed; the program may have written it."),
+            ),
             "generations.parquet": make_table(
                 Column("prompt", "string", "The prompt as the model saw it."),
                 Column("completion", "string", "What it wrote."),

@@ -1,13 +1,7 @@
-"""Questions put to a tuned model: whether its answers name what they are asked about.
-
-An answer counts if it has a whole sentence (`LEAST_WORDS` words or more, up to a full stop or a
-question or exclamation mark) that holds the name. It says that the model keeps to the question
-and ends what it begins; it does not say that the answer is true.
-"""
+"""Questions put to a tuned model: whether its answers name what they are asked about."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,12 +11,9 @@ from tokenizers import Tokenizer
 from stages.evaluate.benchmarks import Item
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.answers import NAMED, names_in_sentence
 from stages.scoring.generation import Generator, Sampling
 from stages.scoring.observations import Observation
-
-LEAST_WORDS = 4
-NAMED = "named_in_a_sentence"
-"""The metric."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +69,6 @@ def _generator(model: Decoder) -> Iterator[Generator]:
         yield Generator(model)
     finally:
         model.attend_by(before)
-
-
-def names_in_sentence(answer: str, name: str) -> bool:
-    """Whether a whole sentence of `answer` holds `name`, which no letter or digit goes on from."""
-    named = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return any(
-        sentence[-1] in ".!?" and len(sentence.split()) >= LEAST_WORDS and named.search(sentence)
-        for sentence in re.split(r"(?<=[.!?])\s+", answer.strip())
-        if sentence
-    )
 
 
 def judge(items: Sequence[Item], answers: Sequence[str]) -> list[Observation]:
