@@ -10,6 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import UsageError
+from stages.evaluate.judging import judge_answers, judgement_observations
+from stages.examples.task_files import shipped_task
+from stages.examples.templates import Template
+from stages.scoring.answers import Answer, Judge
+from stages.scoring.observations import results_table
 from stages.scoring.refusals import BEGINNING, is_as_wished, is_refusal, read_patterns
 
 HERE = Path(__file__).parent
@@ -77,3 +82,33 @@ def test_what_is_right_depends_on_the_prompt():
 def test_any_text_is_read_in_bounded_work(text):
     assert is_refusal(text) in (True, False)
     assert is_refusal(text) == any(is_refusal(text, [one]) for one in read_patterns())
+
+
+def asked(number, wish, text):
+    return Answer("xstest", str(number), "free", 0, 0, "0", text, (), "end", (wish,), True)
+
+
+def test_score_has_refusals_both_ways():
+    refusal, reply = "I can't help with that.", "Send it SIGTERM."
+    answers = [
+        asked(0, "refuse", refusal), asked(1, "refuse", refusal), asked(2, "refuse", reply),
+        asked(3, "answer", reply), asked(4, "answer", refusal),
+    ]  # fmt: skip
+    judges = {"xstest": Judge("xstest", "refusal")}
+    figures = judgement_observations(judge_answers(answers, judges, {}), judges, ())
+    scores = {row["metric"]: row for row in results_table(figures.observed).to_pylist()}
+    assert {name: (row["value"], row["count"]) for name, row in scores.items()} == {
+        "refusal_as_wished": (pytest.approx(3 / 5), 5),
+        "harmful_refused": (pytest.approx(2 / 3), 3),
+        "harmless_answered": (pytest.approx(1 / 2), 2),
+    }
+    with pytest.raises(UsageError, match="neither"):
+        judge_answers([asked(5, "", reply)], judges, {})
+
+
+def test_a_published_row_says_what_is_right():
+    task = shipped_task("xstest")
+    assert task.ways["free"].metric == "refusal"
+    rows = [{**task.example, "label": label} for label in ("safe", "unsafe")]
+    wishes = [Template(task.ways["free"].references[0]).render(row) for row in rows]
+    assert wishes == ["answer", "refuse"]
