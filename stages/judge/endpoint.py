@@ -152,8 +152,8 @@ class Endpoint:
 
     def _pause(self, attempt: int, problem: str) -> float:
         """Seconds before an attempt: the double of the last, or what the server asked for."""
-        _, _, asked = problem.partition(_RETRY)
-        pause = float(asked) if asked else FIRST_WAIT * 2 ** (attempt - 1)
+        _, _, wanted = problem.partition(_RETRY)
+        pause = float(wanted) if wanted else FIRST_WAIT * 2 ** (attempt - 1)
         return min(pause, self.execution.longest_wait)
 
     def _post(self, body: Mapping[str, Any]) -> tuple[int | None, Mapping[str, str], bytes, str]:

@@ -41,11 +41,11 @@ class LocalJudge:
 
     def answer(self, requests: Mapping[str, str]) -> list[Answer]:
         """One letter for each prompt; none where the prompt does not fit into the context."""
-        asked = {name: self._requests(prompt) for name, prompt in requests.items()}
+        pairs = {name: self._requests(prompt) for name, prompt in requests.items()}
         context = self.model.config.context
         fitting = [
             name
-            for name, two in asked.items()
+            for name, two in pairs.items()
             if max(len(one.context) + len(one.continuation) for one in two) <= context + 1
         ]
         with (
@@ -55,7 +55,7 @@ class LocalJudge:
         ):
             scored = score_requests(
                 self.model,
-                [one for name in fitting for one in asked[name]],
+                [one for name in fitting for one in pairs[name]],
                 batch_tokens=self.execution.batch_tokens,
             )
         scores = [math.fsum(one.log_likelihoods) for one in scored]
@@ -65,7 +65,7 @@ class LocalJudge:
         }
         return [
             Answer(name, letters.get(name, ""), "answered" if name in letters else "refused")
-            for name in asked
+            for name in pairs
         ]
 
     def _requests(self, prompt: str) -> list[Request]:

@@ -91,15 +91,15 @@ def _record(context: Context) -> dict[str, Any]:
     config = context.config
     checkpoint = context.maybe("checkpoint")
     judge = config.model if checkpoint is None else f"{checkpoint.stage} {checkpoint.key[:12]}"
-    asked = {"criterion": config.criterion, "parameters": config.parameters}
+    settings = {"criterion": config.criterion, "parameters": config.parameters}
     return {
         "name": f"judge {judge}",
-        "version": canonical_sha256(asked)[:12],
+        "version": canonical_sha256(settings)[:12],
         "licence": None,
         "source": judge,
         "formulations": {},
         "chat": False,
-        "judge": asked,
+        "judge": settings,
     }
 
 

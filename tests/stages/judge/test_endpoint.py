@@ -43,6 +43,9 @@ def test_a_cut_connection_is_tried_again(serve):
     server = serve(lambda n, _: (200, {}, None) if n == 0 else completion("B"))
     assert open_endpoint(server).ask(BODY).text == "B"
     assert len(server.bodies) == 2
+    always = serve(lambda *_: (200, {}, None))
+    with pytest.raises(JudgeAway, match="connection was cut"):
+        open_endpoint(always, attempts=2).ask(BODY)
 
 
 def test_a_slow_server_is_away_after_its_attempts(serve):
