@@ -350,6 +350,7 @@ class Evaluator:
             config.max_new_tokens,
             config.temperature,
             config.seed,
+            self.execution.batch_tokens,
             self.ranks,
             self.check_stop,
         )

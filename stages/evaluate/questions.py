@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tokenizers import Tokenizer
@@ -27,48 +26,35 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Writer:
-    """A model that continues prompts, each up to a token of `stop` or `max_new_tokens`.
+    """A model that continues prompts, each up to a token of `stop_ids` or `max_new_tokens`.
 
-    The prompt with number i is drawn with `seed` + i; all ranks write the same.
+    Passes have at most `batch_tokens` tokens in the cache; all ranks write the same.
     """
 
     model: Decoder
     tokenizer: Tokenizer
-    stop: Collection[int]
+    stop_ids: Collection[int]
     max_new_tokens: int
     temperature: float
     seed: int
+    batch_tokens: int
     ranks: Ranks = ALONE
     check_stop: Callable[[], None] = lambda: None
 
     def write(self, prompts: Sequence[Prompt]) -> list[str]:
         """What follows each prompt, without special tokens."""
-        with _generator(self.model) as generator:
-            return [
-                self._continue(generator, number, prompt) for number, prompt in enumerate(prompts)
-            ]
-
-    def _continue(self, generator: Generator, number: int, prompt: Prompt) -> str:
-        self.check_stop()
-        written = generator.generate(
-            prompt.ids,
-            Sampling(self.temperature, top_p=1.0, seed=self.seed + number),
-            max_new_tokens=self.max_new_tokens,
-            stop=self.stop,
-            ranks=self.ranks,
-        )
-        text: str = self.tokenizer.decode(list(written), skip_special_tokens=True)
-        return text
-
-
-@contextmanager
-def _generator(model: Decoder) -> Iterator[Generator]:
-    """A generator over `model`, whose attention is put back behind it."""
-    before = model.backend
-    try:
-        yield Generator(model)
-    finally:
-        model.attend_by(before)
+        longest = max((len(prompt.ids) for prompt in prompts), default=0) + self.max_new_tokens
+        batch = max(1, self.batch_tokens // min(longest, self.model.config.context))
+        with Generator(
+            self.model, self.tokenizer, batch=batch, ranks=self.ranks, check_stop=self.check_stop
+        ) as generator:
+            written = generator.write(
+                [prompt.ids for prompt in prompts],
+                Sampling(self.temperature, top_p=1.0, seed=self.seed),
+                max_new_tokens=self.max_new_tokens,
+                stop_ids=self.stop_ids,
+            )
+        return [one.text for one in written]
 
 
 def judge(items: Sequence[Item], answers: Sequence[str]) -> list[Observation]:
