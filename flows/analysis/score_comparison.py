@@ -1,7 +1,8 @@
 """Two evaluations side by side: scores that differ beyond chance, and what could not be seen.
 
 Scores are paired by item, so both must have been measured on the same items; those of one alone
-are counted and left out. Many scores are compared at once, so p values are adjusted.
+are counted and left out. A score of which one side has no items (published results) is compared as
+of independent samples. Many scores are compared at once, so p values are adjusted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.analysis.unpaired_scores import check_task_versions, independent_differences
 from stages.engine.inputs import Input
 from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
@@ -29,14 +31,21 @@ OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accur
 """Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
 
 
+LOWER_IS_BETTER = frozenset(
+    (NATS, PERPLEXITY, "word_perplexity", "byte_perplexity", "brier_score", "ter", "no_verdict",
+     "changed_with_order")
+)  # fmt: skip
+"""Metrics, beside bits per byte, of which less is better."""
+
 Items = dict[str, tuple[float, float, str | None]]
 """Value, weight and cluster by item."""
 EvaluationItems = dict[ScoreName, Items]
 
 
 def lower_is_better(metric: str) -> bool:
-    """Of bits per byte, nats and perplexity; of accuracies more is better."""
-    return "bits_per_byte" in metric or metric in (NATS, PERPLEXITY)
+    """Of bits per byte, nats and perplexity, whatever stands after a slash; else more is better."""
+    name = metric.partition("/")[0]
+    return "bits_per_byte" in name or name in LOWER_IS_BETTER
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,8 @@ class ScoreDifference:
     """Items that only one of the two has."""
     detectable: float | None
     """Least difference that is seen with a chance of 80 %, at the adjusted level."""
+    by_item: bool = True
+    """Whether it is paired by item, or of two independent samples."""
 
     @property
     def label(self) -> str:
@@ -68,10 +79,13 @@ class ScoreDifference:
 
     @property
     def reading(self) -> str:
-        """`B is better`, `B is worse`, `no difference seen`."""
+        """`B is better`, `B is worse`, `no difference seen`; `, not paired` where it is not."""
+        note = "" if self.by_item else ", not paired"
+        if self.paired.standard_error is None and not self.by_item:
+            return f"no error known{note}"
         if not self.differs:
-            return "no difference seen"
-        return f"B is {'worse' if self.is_worse else 'better'}"
+            return f"no difference seen{note}"
+        return f"B is {'worse' if self.is_worse else 'better'}{note}"
 
     @property
     def is_worse(self) -> bool:
@@ -92,6 +106,7 @@ class ScorePair:
     name: ScoreName
     paired: PairedDifference
     alone: int
+    by_item: bool = True
 
 
 def compare_evaluations(
@@ -101,17 +116,25 @@ def compare_evaluations(
     metrics: Sequence[str] = (),
     max_overlap: float | None = None,
 ) -> list[ScoreDifference]:
-    """Every score that both evaluations have items of, in B's order; of `metrics` alone, if any.
+    """Every score that both evaluations have, those with items first; of `metrics` alone, if any.
 
     With `max_overlap`, without items of whose n-grams the corpus holds more than this share, as
-    what was searched for B says, or for A. UsageError for what is no evaluation, and where nothing
-    can be compared.
+    what was searched for B says, or for A; then scores without items are left out. UsageError for
+    what is no evaluation, for tasks of two versions, and where nothing can be compared.
     """
     before, after = read_items(store, a), read_items(store, b)
+    check_task_versions(store, a, b)
     if max_overlap is not None:
         overlaps = read_overlaps(_find_contamination(store, b, a))
         before, after = (_leave_out(one, overlaps, max_overlap) for one in (before, after))
     pairs = pair_scores(before, after, metrics)
+    if max_overlap is None:
+        shared = before.keys() & after.keys()
+        pairs += [
+            ScorePair(name, difference, 0, by_item=False)
+            for name, difference in independent_differences(store, a, b, shared)
+            if _is_chosen(name.metric, metrics)
+        ]
     if not pairs:
         known = sorted({name.metric for name in before.keys() & after.keys()})
         raise UsageError(
@@ -179,6 +202,7 @@ def judge_pairs(pairs: Sequence[ScorePair]) -> list[ScoreDifference]:
             None if pair.paired.p is None else next(adjusted),
             pair.alone,
             pair.paired.detectable(len(tested)) if tested else None,
+            pair.by_item,
         )
         for pair in pairs
     ]

@@ -29,6 +29,7 @@ from stages.scoring.answers import (
 )
 from stages.scoring.instructions import judge_instructions, read_instructions
 from stages.scoring.observations import Observation
+from stages.scoring.refusals import ANSWERED, AS_WISHED, REFUSED, is_as_wished
 
 JUDGEMENTS = "judgements.parquet"
 PROGRAMS_OF_PART = 20
@@ -167,6 +168,11 @@ def _judge(
         instructions = [i for one in answer.references for i in read_instructions(one, where)]
         for metric, (value, weight) in judge_instructions(answer.text, instructions).items():
             yield {"metric": metric, "value": value, "weight": weight}
+    elif judge.metric == "refusal":
+        wish = answer.references[0] if answer.references else ""
+        value = float(is_as_wished(answer.text, wish))
+        yield {"metric": AS_WISHED, "value": value}
+        yield {"metric": REFUSED if wish == "refuse" else ANSWERED, "value": value}
     else:
         raise InputError(
             f"metric '{judge.metric}' is not known here", where=f"task {judge.benchmark}"

@@ -90,7 +90,7 @@ class Free(Config):
     samples: int = Field(default=1, ge=1, description="Answers to each prompt.")
     temperature: float = Field(default=0.0, ge=0, description="0: the likeliest token always.")
     extraction: tuple[Extraction, ...] = Field(default=(), description="By default all of it.")
-    metric: Literal["exact_match", "code", "instructions", "chrf"] = Field(
+    metric: Literal["exact_match", "code", "instructions", "chrf", "refusal"] = Field(
         default="exact_match", description="How an answer is judged."
     )
     normalise: Normalise = Field(default_factory=Normalise, description="Before it is compared.")

@@ -141,8 +141,12 @@ def ask(jobs: list[dict[str, Any]], folder: Path) -> list[Any]:
     return answers
 
 
+PUBLISHED = [one for one in shipped_files() if one not in ("multilingual_hatecheck", "xstest")]
+"""Tasks that lm-evaluation-harness has too."""
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stem", shipped_files())
+@pytest.mark.parametrize("stem", PUBLISHED)
 def test_prompts_are_those_of_the_harness(stem: str, tmp_path: Path) -> None:
     chosen = list(cases(stem))
     jobs: list[dict[str, Any]] = [
@@ -178,7 +182,7 @@ def test_prompts_are_those_of_the_harness(stem: str, tmp_path: Path) -> None:
 
 def exported() -> Iterator[tuple[Task, str, int]]:
     """Each task in each formulation that can be written as a file of the harness."""
-    for stem in shipped_files():
+    for stem in PUBLISHED:
         task = next(iter(shipped_tasks(stem).values()))
         for name, way in task.ways.items():
             if getattr(way, "contexts", None) is None:
