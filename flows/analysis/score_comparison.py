@@ -17,6 +17,8 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
+from stages.scoring.metrics import label
+from stages.scoring.observations import ScoreName
 
 KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
@@ -25,22 +27,30 @@ OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accur
 
 Items = dict[str, tuple[float, float, str | None]]
 """Value, weight and cluster by item."""
-EvaluationItems = dict[tuple[str, str], Items]
-"""By benchmark and metric."""
+EvaluationItems = dict[ScoreName, Items]
 
 
 @dataclass(frozen=True)
 class ScoreDifference:
     """A score of both evaluations; `adjusted` is its p value among all that were compared."""
 
-    benchmark: str
-    metric: str
+    name: ScoreName
     paired: PairedDifference
     adjusted: float | None
     alone: int
     """Items that only one of the two has."""
     detectable: float | None
     """Least difference that is seen with a chance of 80 %, at the adjusted level."""
+
+    @property
+    def label(self) -> str:
+        """The benchmark, and how its items were put to the models."""
+        return label(*self.name[:3])
+
+    @property
+    def metric(self) -> str:
+        """Its metric."""
+        return self.name.metric
 
     @property
     def differs(self) -> bool:
@@ -57,15 +67,16 @@ class ScoreDifference:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return {**asdict(self), "differs": self.differs, "reading": self.reading}
+        values = asdict(self)
+        del values["name"]
+        return {**self.name._asdict(), **values, "differs": self.differs, "reading": self.reading}
 
 
 @dataclass(frozen=True)
 class ScorePair:
     """A score of both evaluations, before it is known how many are compared."""
 
-    benchmark: str
-    metric: str
+    name: ScoreName
     paired: PairedDifference
     alone: int
 
@@ -80,7 +91,7 @@ def compare_evaluations(
     before, after = read_items(store, a), read_items(store, b)
     pairs = pair_scores(before, after, metrics)
     if not pairs:
-        known = sorted({metric for _, metric in before.keys() & after.keys()})
+        known = sorted({name.metric for name in before.keys() & after.keys()})
         raise UsageError(
             "the two evaluations have no items of a metric in common",
             where=f"{short(a.key)} and {short(b.key)}",
@@ -95,10 +106,10 @@ def pair_scores(
     """Differences of the scores that both have items of, in the order of `after`."""
     pairs = []
     for name, items in after.items():
-        if name in before and _is_chosen(name[1], metrics):
+        if name in before and _is_chosen(name.metric, metrics):
             paired, alone = _pair(before[name], items)
             if paired is not None:
-                pairs.append(ScorePair(*name, paired, alone))
+                pairs.append(ScorePair(name, paired, alone))
     return pairs
 
 
@@ -108,8 +119,7 @@ def judge_pairs(pairs: Sequence[ScorePair]) -> list[ScoreDifference]:
     adjusted = iter(adjust(tested))
     return [
         ScoreDifference(
-            pair.benchmark,
-            pair.metric,
+            pair.name,
             pair.paired,
             None if pair.paired.p is None else next(adjusted),
             pair.alone,
@@ -124,7 +134,7 @@ def _is_chosen(metric: str, metrics: Sequence[str]) -> bool:
 
 
 def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
-    """Items by benchmark and metric. UsageError for what is no evaluation, or an earlier one."""
+    """Items by score. UsageError for what is no evaluation, or an earlier one."""
     outputs = [name for name, output in manifest.outputs.items() if output.kind == KIND]
     if not outputs:
         raise UsageError(
@@ -140,7 +150,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
     table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
     groups: EvaluationItems = {}
     for row in table.to_pylist():
-        one = groups.setdefault((row["benchmark"], row["metric"]), {})
+        one = groups.setdefault(ScoreName(*(row[field] for field in ScoreName._fields)), {})
         one[row["item_id"]] = row["value"], row["weight"], row["cluster"]
     return groups
 

@@ -46,7 +46,7 @@ def compare(a: str, b: str, metrics: tuple[str, ...], store: str, as_json: bool)
     echo(f"\n{clear} of {len(differences)} scores differ beyond chance")
     if alone := sum(one.alone for one in differences):
         echo(f"{alone:,} items that only one of the two has, or has otherwise, are left out")
-    if few := [one.benchmark for one in differences if one.paired.units < FEW]:
+    if few := [one.label for one in differences if one.paired.units < FEW]:
         echo(f"fewer than {FEW} independent items: {', '.join(dict.fromkeys(few))}")
 
 
@@ -54,7 +54,7 @@ def _row(one: ScoreDifference) -> tuple[str, ...]:
     paired = one.paired
     interval = "" if paired.low is None else f"{paired.low:+.3f} to {paired.high:+.3f}"
     return (
-        one.benchmark,
+        one.label,
         one.metric,
         f"{paired.items:,}",
         f"{paired.a:.3f}",

@@ -53,7 +53,7 @@ def paired_table(compared: Sequence[tuple[str, ScoreDifference]]) -> TableFigure
     )
     rows = [
         (
-            f"{one.benchmark} ({step})",
+            f"{one.label} ({step})",
             one.metric,
             f"{one.paired.a:.3f}",
             f"{one.paired.b:.3f}",

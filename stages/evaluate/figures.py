@@ -18,6 +18,7 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
+from stages.scoring.metrics import row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,20 +97,19 @@ def contamination(items: pa.Table) -> list[Figure]:
     known = items.filter(pc.is_valid(items["contaminated"]))
     if not known.num_rows:
         return []
-    keys = ["benchmark", "metric", "contaminated"]
+    keys = ["name", "metric", "contaminated"]
+    known = with_names(known)
     groups = known.group_by(keys).aggregate([("value", "mean"), ("value", "count")]).to_pylist()
     by_metric: dict[tuple[str, str], dict[bool, Row]] = {}
     for group in groups:
-        by_metric.setdefault((group["benchmark"], group["metric"]), {})[group["contaminated"]] = (
-            group
-        )
+        by_metric.setdefault((group["name"], group["metric"]), {})[group["contaminated"]] = group
     rows: list[tuple[Cell, ...]] = []
-    for (benchmark, metric), both in sorted(by_metric.items()):
+    for (name, metric), both in sorted(by_metric.items()):
         clean, dirty = both.get(False), both.get(True)
         is_share = family(metric) == "accuracy"
         rows.append(
             (
-                benchmark,
+                name,
                 metric,
                 clean["value_count"] if clean else 0,
                 dirty["value_count"] if dirty else 0,
@@ -154,16 +154,16 @@ def spread(items: pa.Table) -> list[Figure]:
     import numpy as np
     import pyarrow.compute as pc
 
-    bits = _bits(items)
-    sizes = bits.group_by(["benchmark", "metric"]).aggregate([([], "count_all")])
-    ranked = sizes.sort_by([("count_all", "descending"), ("benchmark", "ascending")]).to_pylist()
+    bits = with_names(_bits(items))
+    sizes = bits.group_by(["name", "metric"]).aggregate([([], "count_all")])
+    ranked = sizes.sort_by([("count_all", "descending"), ("name", "ascending")]).to_pylist()
     large = [group for group in ranked if group["count_all"] >= LEAST_FOR_BINS][:GROUPS]
     if not large:
         return []
     values = {
-        _label(group, "bits_per_byte"): bits.filter(
+        _label({**group, "benchmark": group["name"]}, "bits_per_byte"): bits.filter(
             pc.and_(
-                pc.equal(bits["benchmark"], group["benchmark"]),
+                pc.equal(bits["name"], group["name"]),
                 pc.equal(bits["metric"], group["metric"]),
             )
         )["value"].to_numpy()
@@ -204,7 +204,7 @@ def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
     samples = []
     for group, row in rows:
         item = texts.get((row["benchmark"], row["item_id"]))
-        heading, text = f"{row['benchmark']} / {row['item_id']}", item_text(item) if item else ""
+        heading, text = f"{row_label(row)} / {row['item_id']}", item_text(item) if item else ""
         facts = (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row)))
         samples.append(Sample(group, heading, text, facts))
     note = "By bits per byte of the text, or of the right answer (marked ●)."
@@ -287,9 +287,18 @@ def _ends(rows: pa.Table) -> list[tuple[str, Row]]:
     ]
 
 
+def with_names(items: pa.Table) -> pa.Table:
+    """`items` with a column `name`: the benchmark, and how its items were put to the model."""
+    import pyarrow as pa
+
+    columns = [c for c in ("benchmark", "formulation", "shots") if c in items.column_names]
+    names = [row_label(row) for row in items.select(columns).to_pylist()]
+    return items.append_column("name", pa.array(names, pa.string()))
+
+
 def _label(row: Row, usual: str) -> str:
     """Benchmark, and metric where it is not the usual one of a figure."""
-    name: str = row["benchmark"]
+    name = row_label(row)
     return name if row["metric"] == usual else f"{name} · {row['metric']}"
 
 

@@ -9,6 +9,7 @@ from artifacts_schema.identity import short
 from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, make_table
 from stages.evaluate import figures as own
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
+from stages.scoring.metrics import row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +143,7 @@ def _missed(items: pa.Table) -> list[TableFigure]:
 def _scores(rows: list[dict[str, Any]]) -> TableFigure:
     cells = (
         (
-            row["benchmark"],
+            row_label(row),
             row["metric"],
             cell(row["value"]),
             interval_text(row["low"], row["high"]),
@@ -153,7 +154,7 @@ def _scores(rows: list[dict[str, Any]]) -> TableFigure:
         for row in rows
     )
     has_held_out = any(row["benchmark"].startswith(HELD_OUT) for row in rows)
-    chance = [f"{row['benchmark']} {row['metric']}" for row in rows if _is_chance(row)]
+    chance = [f"{row_label(row)} {row['metric']}" for row in rows if _is_chance(row)]
     notes = [
         f"At chance (the interval holds the baseline, or lies below): {', '.join(chance)}."
         if chance

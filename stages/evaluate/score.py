@@ -23,7 +23,7 @@ class Score(Stage):
     here, as often as wanted: no model is loaded. Errors and intervals are those of `evaluate`.
     """
 
-    name, version, reproducible = "score", 1, "bytes"
+    name, version, reproducible = "score", 2, "bytes"
     inputs = {"evaluation": One("evaluation"), "contamination": Maybe("contamination")}
     outputs = {"evaluation": "evaluation"}
     libraries = ("numpy", "pyarrow")
@@ -35,11 +35,15 @@ class Score(Stage):
         check_overlap(config, bool(inputs.get("contamination")))
 
     def run(self, context: Context) -> None:
-        import pyarrow as pa
-
-        from artifacts_schema.kinds import KINDS
         from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
-        from stages.scoring.observations import items_table, results_table
+        from stages.scoring.observations import (
+            ANSWERS,
+            TASKS,
+            empty_table,
+            items_table,
+            merge_tasks,
+            results_table,
+        )
 
         config: ScoreConfig = context.config
         check_overlap(config, context.maybe("contamination") is not None)
@@ -55,8 +59,9 @@ class Score(Stage):
         )
         context.write_table("evaluation", "items.parquet", items_table(observed, flags, clusters))
         context.write_table("evaluation", TABLE, to_table(chosen))
-        schema = KINDS["evaluation"].tables["generations.parquet"].arrow()
-        context.write_table("evaluation", "generations.parquet", pa.Table.from_pylist([], schema))
+        for path in (ANSWERS, "generations.parquet"):
+            context.write_table("evaluation", path, empty_table(path))
+        context.write_json("evaluation", TASKS, merge_tasks([evaluation]))
         before, after = ({one.name for one in some} for some in (measured, chosen))
         context.count(items=len(before), items_left_out=len(before - after))
 

@@ -95,6 +95,20 @@ def test_items_of_one_alone_are_counted_and_left_out(evaluated, compare):
     assert "12 items that only one of the two has" in result.stdout
 
 
+def test_only_items_put_in_the_same_way_are_paired(evaluated, compare):
+    def put(formulation, shots, values):
+        rows = items("planets", "accuracy", values)
+        return [{**row, "formulation": formulation, "shots": shots} for row in rows]
+
+    half, all_right = [0, 1] * 40, [1] * 80
+    a = evaluated(put("cloze", 0, half) + put("cloze", 5, half))
+    b = evaluated(put("cloze", 5, all_right) + put("multiple_choice", 5, all_right))
+    (only,) = json.loads(compare(a, b, "--json").stdout)
+    assert (only["benchmark"], only["formulation"], only["shots"]) == ("planets", "cloze", 5)
+    assert only["paired"]["value"] == pytest.approx(0.5)
+    assert "planets (cloze, 5 shots)" in compare(a, b).stdout
+
+
 def test_few_clusters_are_warned_of(evaluated, compare):
     clusters = [str(i // 10) for i in range(100)]
     a = evaluated(items("quiz", "accuracy", [0, 1] * 50, clusters=clusters))

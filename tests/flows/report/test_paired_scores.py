@@ -5,11 +5,13 @@ from __future__ import annotations
 from flows.analysis.score_comparison import ScorePair, judge_pairs
 from flows.report.paired_scores import paired_table
 from stages.scoring.differences import paired_difference
+from stages.scoring.observations import ScoreName
 
 
 def difference(name, before, after):
     count = len(before)
-    return ScorePair(name, "accuracy", paired_difference(before, after, [1.0] * count), 0)
+    name = ScoreName(name, None, None, "accuracy")
+    return ScorePair(name, paired_difference(before, after, [1.0] * count), 0)
 
 
 def test_paired_scores_are_named_after_adjustment_and_the_others_say_what_was_unseen():
