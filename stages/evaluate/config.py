@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from artifacts_schema.config import Config
 from stages.scoring.metrics import Normalisation
-from stages.training.config import Precision, RanksExecution
+from stages.training.config import RanksExecution
+
+Dtype = Literal["float32", "float64", "bfloat16", "float16"]
 
 
 class EvaluateConfig(Config):
     """What is measured. What the seed decides: which items a cap leaves, and sampled text."""
 
+    dtype: Dtype = Field(
+        default="float32",
+        description="Type that the model computes in. bfloat16 and float16, of matrix products "
+        "alone, are faster on a GPU, and round: scores of near-equal choices may change. float64 "
+        "is for comparisons with other programs.",
+    )
     max_items: int = Field(
         default=1000,
         ge=1,
@@ -59,17 +69,11 @@ class EvaluateConfig(Config):
 
 
 class EvaluateExecution(RanksExecution):
-    """How it is measured. Benchmarks and sources are shared out among the workers.
+    """How it is measured. Parts of benchmarks and sources are shared out among the workers.
 
     Each worker holds the whole model: on a GPU there is one by default, else one for each core.
     With a layout of several ranks there are no workers: all ranks measure each part together.
     """
-
-    precision: Precision = Field(
-        default="fp32",
-        description="Precision of matrix products. bf16 and fp16 are faster on a GPU, and round: "
-        "scores of near-equal choices may change. The layout records it.",
-    )
 
     batch_tokens: int = Field(
         default=4096,

@@ -20,15 +20,9 @@ from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped
 from stages.engine import Input, ShardOutput, ShardResult
-from stages.evaluate.benchmarks import (
-    TEXT,
-    BadItem,
-    Item,
-    Scorer,
-    measure_choices,
-    measure_texts,
-)
-from stages.evaluate.config import EvaluateConfig, EvaluateExecution
+from stages.evaluate.benchmarks import TEXT, BadItem, Item
+from stages.evaluate.config import Dtype, EvaluateConfig, EvaluateExecution
+from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.evaluate.questions import Prompt, Writer, judge
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
@@ -41,6 +35,7 @@ from stages.scoring.metrics import Normalisation
 from stages.scoring.observations import Observation, from_table, to_table
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
+from stages.training.config import Precision
 from stages.training.devices import current_device
 from stages.training.losses import autocast
 from stages.training.shard_index import DocumentSegment
@@ -164,6 +159,14 @@ def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt
     return prompts
 
 
+PRECISIONS: dict[Dtype, Precision] = {
+    "float32": "fp32",
+    "float64": "fp32",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+}
+"""Names of the same types in training."""
+
 OBSERVATIONS, CHOICES = "observations", "choices"
 USUAL: tuple[Normalisation, ...] = ("sum", "bytes")
 """Normalisations that an evaluation itself has; `score` has the others."""
@@ -171,10 +174,22 @@ USUAL: tuple[Normalisation, ...] = ("sum", "bytes")
 
 @dataclass(frozen=True)
 class BenchmarkPart:
-    """The drawn items of one benchmark."""
+    """Some of the drawn items of one benchmark: what a run that is killed does again."""
 
     id: str
     items: tuple[Item, ...]
+
+
+ITEMS_OF_PART = 128
+"""Items of a part. What they all begin with is computed once in each."""
+
+
+def benchmark_parts(name: str, items: Sequence[Item]) -> list[BenchmarkPart]:
+    """The items of a benchmark in parts."""
+    return [
+        BenchmarkPart(f"{name}-{start // ITEMS_OF_PART:04d}", tuple(items[start:][:ITEMS_OF_PART]))
+        for start in range(0, len(items), ITEMS_OF_PART)
+    ]
 
 
 @dataclass(frozen=True)
@@ -217,6 +232,8 @@ class PartResult:
     bad: list[BadItem] = field(default_factory=list)
     generations: list[dict[str, str | None]] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
+    notes: dict[str, int] = field(default_factory=dict)
+    """How many items of which peculiarity: see `MeasuredChoices`."""
 
 
 @dataclass(frozen=True)
@@ -275,12 +292,13 @@ class Evaluator:
                 self.check_stop,
             )
             choices = [item for item in part.items if item.form != TEXT]
-            measured, bad = measure_choices(
+            measured = measure_choices(
                 scorer, choices, config.delimiter, unconditional=config.unconditional
             )
-            observed = choice_observations(measured, USUAL)
+            observed = choice_observations(measured.choices, USUAL)
             observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
-            return PartResult(observed, bad, choices=measured)
+            notes = dict(sorted(measured.notes.items()))
+            return PartResult(observed, measured.bad, choices=measured.choices, notes=notes)
         assert self.shards is not None
         assert self.baseline is not None
         observed = measure_source(
@@ -336,15 +354,36 @@ def measure_part(
             raise Stopped()
 
     place = torch.device(device)
-    with arithmetic(place, execution):
-        model = read_model(checkpoint).to(place)
+    with arithmetic(place, config.dtype, execution.threads):
+        model = _hold_model(checkpoint, place, config.dtype)
         evaluator = Evaluator.open(
             model, checkpoint, held_out, config, execution, check_stop=check_stop
         )
         result = evaluator.measure(part)
     out.write_scratch(OBSERVATIONS, to_table(result.observed))
     out.write_scratch(CHOICES, choices_to_table(result.choices))
-    return {"bad": [astuple(item) for item in result.bad], "generations": result.generations}
+    return {
+        "bad": [astuple(item) for item in result.bad],
+        "generations": result.generations,
+        "notes": result.notes,
+    }
+
+
+_held: dict[tuple[str, str, Dtype], Decoder] = {}
+
+
+def _hold_model(checkpoint: Input, device: torch.device, dtype: Dtype) -> Decoder:
+    """The model of `checkpoint`, read once for all parts that a process measures one by one."""
+    name = checkpoint.digest, str(device), dtype
+    if name not in _held:
+        _held.clear()
+        _held[name] = read_model(checkpoint).to(device, weights_type(dtype))
+    return _held[name]
+
+
+def weights_type(dtype: Dtype) -> torch.dtype:
+    """The type of the weights; smaller ones are that of matrix products."""
+    return torch.float64 if dtype == "float64" else torch.float32
 
 
 def read_part(result: ShardResult) -> PartResult:
@@ -352,16 +391,17 @@ def read_part(result: ShardResult) -> PartResult:
     observed = from_table(result.read_scratch(OBSERVATIONS))
     bad = [BadItem(*item) for item in result.value["bad"]]
     measured = choices_from_table(result.read_scratch(CHOICES))
-    return PartResult(observed, bad, result.value["generations"], measured)
+    value = result.value
+    return PartResult(observed, bad, value["generations"], measured, value["notes"])
 
 
 @contextmanager
-def arithmetic(device: torch.device, execution: EvaluateExecution) -> Iterator[None]:
-    """Inside it, torch computes on this device as the execution says."""
+def arithmetic(device: torch.device, dtype: Dtype, threads: int) -> Iterator[None]:
+    """Inside it, torch computes on this device, matrix products in `dtype`."""
     with (
-        native_threads(execution.threads),
+        native_threads(threads),
         current_device(device),
-        autocast(device, execution.precision),
+        autocast(device, PRECISIONS[dtype]),
     ):
         yield
 

@@ -29,7 +29,8 @@ def measure_on_ranks(context: Context, parts: Sequence[Part], ranks: Ranks) -> l
             raise Stopped()
 
     checkpoint, results = context.one("checkpoint"), []
-    with arithmetic(ranks.device, context.execution):
+    dtype = context.config.dtype
+    with arithmetic(ranks.device, dtype, context.execution.threads):
         evaluator = Evaluator.open(
             read_spread(checkpoint, ranks),
             checkpoint,
@@ -69,4 +70,5 @@ def _read_finished(context: Context, part: Part) -> PartResult | None:
         [BadItem(**one) for one in value["bad"]],
         value["generations"],
         [Choice.from_plain(one) for one in value["choices"]],
+        value["notes"],
     )

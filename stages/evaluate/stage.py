@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from stages.evaluate.parts import Part, PartResult
     from stages.parallel.ranks import Ranks
     from stages.scoring.observations import ItemName, Observation
-
-
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Type of matrix products, as the layout records it."""
 
 
 class Evaluate(Stage):
@@ -69,6 +66,16 @@ class Evaluate(Stage):
                 )
         return super().ranks(execution)
 
+    @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """See `ranks`. UsageError for float64 on several of them."""
+        if cls.ranks(execution) > 1 and config.dtype == "float64":
+            raise UsageError(
+                "several ranks do not compute in float64",
+                where="evaluate.dtype",
+                hint="float32, or one process",
+            )
+
     def run(self, context: Context) -> None:
         from stages.evaluate.pipeline_outcomes import (
             RecordOutcomes,
@@ -87,13 +94,15 @@ class Evaluate(Stage):
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
         parts, items, clusters, read, bad = _parts(context)
-        observed, generations, choices = [], [], []
+        observed, generations, choices, notes = [], [], [], Counter[str]()
         for result in _measure(context, parts, ranks):
             observed += result.observed
             bad += result.bad
             generations += result.generations
             choices += result.choices
+            notes.update(result.notes)
         _account(context, bad, read)
+        _warn(context, notes)
         if not ranks.first:
             return
 
@@ -156,8 +165,8 @@ def _parts(
 ) -> tuple[list[Part], list[Item], dict[ItemName, str | None], int, list[BadItem]]:
     """Parts to measure, the items in them, the clusters of all items, how many rows were read, and
     the unusable ones."""
-    from stages.evaluate.benchmarks import QUESTION, draw, read_items
-    from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
+    from stages.evaluate.benchmarks import FREE, QUESTION, draw, read_items
+    from stages.evaluate.parts import GenerationPart, HeldOutPart, benchmark_parts, read_prompts
     from stages.training.token_shards import TokenShards
 
     config: EvaluateConfig = context.config
@@ -171,10 +180,11 @@ def _parts(
         questions = [item for item in group if item.form == QUESTION]
         if questions:
             parts += _questions(context, f"questions-{number:04d}", questions)
-        drawn = draw([i for i in group if i.form != QUESTION], config.max_items, config.seed)
+        ranked = [item for item in group if item.form not in (QUESTION, FREE)]
+        drawn = draw(ranked, config.max_items, config.seed)
         measured += drawn
         if drawn:
-            parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
+            parts += benchmark_parts(f"benchmark-{number:04d}", drawn)
     if held_out := context.many("held_out"):
         sources = TokenShards(held_out).sources
         parts += [HeldOutPart(f"held-out-{n:04d}", name) for n, name in enumerate(sources)]
@@ -242,6 +252,20 @@ def _measure(context: Context, parts: Sequence[Part], ranks: Ranks) -> Sequence[
     return [read_part(result) for result in results]
 
 
+NOTES = {
+    "prompts_cut": "prompts are longer than the model's context and lose their left end",
+    "equal_choices": "items have two equal choices: the first of equal ones is taken",
+    "prefix_choices": "items have a choice that another begins with: it is never less likely",
+}
+"""What is counted and warned of, and changes nothing."""
+
+
+def _warn(context: Context, notes: Mapping[str, int]) -> None:
+    for name, count in sorted(notes.items()):
+        context.count(**{name: count})
+        context.log.warning("%d %s", count, NOTES[name])
+
+
 def _account(context: Context, bad: Sequence[BadItem], read: int) -> None:
     """Count items and report bad ones; InputError if there are too many."""
     for item in bad:
@@ -277,7 +301,7 @@ def _write(
         context.layout(ranks=ranks.layout.plain())
     context.layout(
         device=device_name(ranks.device),
-        dtype=DTYPES[context.execution.precision],
+        dtype=context.config.dtype,
         threads=context.execution.threads,
         batch_tokens=context.execution.batch_tokens,
         torch=str(torch.__version__),

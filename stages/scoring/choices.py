@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import KINDS
-from stages.scoring.metrics import METRICS, Normalisation
+from stages.scoring.metrics import METRICS, NATS, Normalisation
 from stages.scoring.observations import ItemName, Observation
 
 TABLE = "choices.parquet"
@@ -101,9 +101,10 @@ def choice_observations(
 ) -> list[Observation]:
     """Observations of items whose choices are adjacent, in the order of their places.
 
-    Of each normalisation whether the right choice ranks first, the first of equal ones; then
-    `answer_bits_per_byte`, how well the right choice is predicted: it moves long before accuracy
-    leaves chance.
+    Of each normalisation whether the right choice ranks first, the first of equal ones. Of one
+    choice alone whether it is the text that the model would write (`greedy_match`, lm-eval's `acc`
+    of LAMBADA) and what it costs (`answer_nats`). Then `answer_bits_per_byte`, how well the right
+    choice is predicted: it moves long before accuracy leaves chance.
     """
     return [
         one
@@ -116,12 +117,16 @@ def _of_item(
     choices: Sequence[Choice], normalisations: Sequence[Normalisation]
 ) -> Iterator[Observation]:
     first, chance = choices[0], 1 / len(choices)
-    name, put = first.name, {"formulation": first.formulation, "shots": first.shots}
-    for normalisation in normalisations:
+    name = first.name
+    put: dict[str, Any] = {"formulation": first.formulation, "shots": first.shots}
+    for normalisation in normalisations if len(choices) > 1 else ():
         best = int(np.argmax([one.rank_by(normalisation) for one in choices]))
         is_right = float(choices[best].is_right)
         yield Observation(*name, METRICS[normalisation], is_right, baseline=chance, **put)
     answer = next(one for one in choices if one.is_right)
+    if len(choices) == 1:
+        yield Observation(*name, "greedy_match", float(answer.is_greedy), **put)
+        yield Observation(*name, NATS, -answer.log_likelihood, **put)
     yield Observation(
         *name,
         "answer_bits_per_byte",

@@ -20,6 +20,9 @@ METRICS: dict[Normalisation, str] = {
     "pmi": "accuracy_by_pmi",
 }
 
+NATS, PERPLEXITY = "answer_nats", "perplexity"
+"""Nats that a right answer costs, and e to the power of their mean over items, as lm-eval's."""
+
 
 def label(benchmark: str, formulation: str | None, shots: int | None) -> str:
     """A benchmark and how its items were put to the model: `arc_easy (cloze, 5 shots)`."""

@@ -13,6 +13,7 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from stages.engine import Input
+from stages.scoring.metrics import NATS, PERPLEXITY
 from stages.scoring.uncertainty import normal_interval, ratio, share_interval
 
 ANSWERS, TASKS = "answers.parquet", "tasks.json"
@@ -87,7 +88,8 @@ def results_table(
 
     Value = Σ numerators / Σ denominators, with the standard error of that ratio over items, or over
     their clusters, and a 95 % interval: Wilson's for shares of items, else 1.96 standard errors.
-    Where items are contaminated, a row `<metric>_clean` follows without them.
+    Where items are contaminated, a row `<metric>_clean` follows without them; `perplexity` follows
+    the nats that it is made of.
     """
     names = clusters or {}
     groups: dict[ScoreName, list[Observation]] = {}
@@ -96,6 +98,8 @@ def results_table(
     rows = []
     for name, group in groups.items():
         rows.append(_result(name, group, names))
+        if name.metric == NATS:
+            rows.append(_perplexity(rows[-1]))
         if contaminated is not None:
             clean = [i for i in group if not contaminated.get((i.benchmark, i.item_id), False)]
             if 0 < len(clean) < len(group):
@@ -126,6 +130,17 @@ def items_table(
     return pa.Table.from_pylist(rows, schema=KINDS["evaluation"].tables["items.parquet"].arrow())
 
 
+def _perplexity(nats: dict[str, Any]) -> dict[str, Any]:
+    """The row of nats as one of perplexity: ends of its interval too, the error by its slope."""
+    values = {
+        field: None if nats[field] is None else math.exp(min(nats[field], 700.0))
+        for field in ("value", "low", "high")
+    }
+    error = nats["standard_error"]
+    slope = None if error is None else values["value"] * error
+    return {**nats, **values, "metric": PERPLEXITY, "standard_error": slope}
+
+
 def empty_table(path: str) -> pa.Table:
     """A table of an evaluation without rows."""
     return KINDS["evaluation"].tables[path].arrow().empty_table()
@@ -154,7 +169,7 @@ def _result(
     name: ScoreName,
     group: Sequence[Observation],
     names: Mapping[ItemName, str | None],
-) -> dict[str, object]:
+) -> dict[str, Any]:
     clusters = [names.get((item.benchmark, item.item_id)) for item in group]
     numerators = [item.numerator for item in group]
     denominators = [item.denominator for item in group]
