@@ -190,9 +190,8 @@ def test_workers_change_no_byte(dev_and_test: Any, run_stage: Run, store: Any) -
     config = {"task": "mmlu", "shots": [0, 2], "fewshot_files": "dev*", "fewshot_seed": 3}
     alone = run_stage(Benchmarks, config, {"snapshot": dev_and_test})
     spec = (config, {"snapshot": dev_and_test}, {"workers": 2})
-    shared = run_stage(Benchmarks, *spec, force=True)
-    assert shared.attempt != alone.attempt
-    assert shared.output("benchmarks").digest == alone.output("benchmarks").digest
+    again = run_stage(Benchmarks, *spec, force=True)  # NotDeterministic for any other byte.
+    assert again.output("benchmarks").digest == alone.output("benchmarks").digest
 
 
 def test_what_is_measured_under_a_task_is_kept_out(
@@ -200,10 +199,11 @@ def test_what_is_measured_under_a_task_is_kept_out(
 ) -> None:
     rows = snapshot_of(snapshot, "siqa", test=made_rows("siqa"))
     made = run_stage(Benchmarks, {"task": "siqa", "formulations": ["hybrid"]}, {"snapshot": rows})
-    leak = "Somebody wrote: Context 6. Wie viele Beine hat eine Spinne? acht, of course."
-    documents = make_documents([leak, "Nothing of it is here, only words about the weather."])
-    inputs = {"documents": [documents], "benchmarks": [(made, "benchmarks")]}
+    leak = f"Seen today. {FACTS[16][0]} {FACTS[16][1]} is what it costs."
+    others = [f"Document {n} has nothing of it, only words about the weather." for n in range(30)]
+    inputs = {"documents": [make_documents([[leak, *others]])], "benchmarks": [(made, "benchmarks")]}
     counted = run_stage(Decontaminate, {"ngram": 8, "min_words": 4}, inputs).counts
+    assert counted["items"] == 20
     assert counted["documents_hit"] == 1
 
 
