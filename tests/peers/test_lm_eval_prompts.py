@@ -43,8 +43,9 @@ FOLDERS = {
     "mmlu_*_continuation": "mmlu/continuation/mmlu_{subject}",
 }  # fmt: skip
 """The harness's task → its file, where that is not `NAME/NAME`."""
-ZERO_SHOT = ("lambada", "ifeval")
-"""The harness joins LAMBADA's examples by two spaces, and has no answer to one of IFEval."""
+ZERO_SHOT = ("lambada", "ifeval", "humaneval")
+"""The harness joins LAMBADA's examples by two spaces, has no answer to one of IFEval, and shows the
+tests as the answer to one of HumanEval."""
 FAMILIES = {"xnli_": "xnli/{0}", "xcopa_": "xcopa/default_{1}", "belebele_": "belebele/{0}"}
 FAMILIES |= {"xstorycloze_": "xstorycloze/default_{1}"}
 

@@ -11,6 +11,7 @@ import pytest
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.manifest import Manifest
+from stages.decontaminate.stage import Decontaminate
 from stages.engine.spec import StageSpec
 from stages.examples.config import BenchmarksConfig
 from stages.examples.conversion import BadExample, Origin
@@ -183,6 +184,27 @@ def test_examples_are_the_first_of_the_items_group_and_never_the_item_itself(
             assert asked.count(FACTS[number][0].strip()) == 1
         cloze = shown[0]["prompt"]
         assert f"Answer: {FACTS[own[0]][1]}\n\nQuestion: " in cloze
+
+
+def test_workers_change_no_byte(dev_and_test: Any, run_stage: Run, store: Any) -> None:
+    config = {"task": "mmlu", "shots": [0, 2], "fewshot_files": "dev*", "fewshot_seed": 3}
+    alone = run_stage(Benchmarks, config, {"snapshot": dev_and_test})
+    spec = (config, {"snapshot": dev_and_test}, {"workers": 2})
+    again = run_stage(Benchmarks, *spec, force=True)  # NotDeterministic for any other byte.
+    assert again.output("benchmarks").digest == alone.output("benchmarks").digest
+
+
+def test_what_is_measured_under_a_task_is_kept_out(
+    snapshot: Snapshot, run_stage: Run, make_documents: Callable[..., Any]
+) -> None:
+    rows = snapshot_of(snapshot, "siqa", test=made_rows("siqa"))
+    made = run_stage(Benchmarks, {"task": "siqa", "formulations": ["hybrid"]}, {"snapshot": rows})
+    leak = f"Seen today. {FACTS[16][0]} {FACTS[16][1]} is what it costs."
+    others = [f"Document {n} has nothing of it, only words about the weather." for n in range(30)]
+    inputs = {"documents": [make_documents([[leak, *others]])], "benchmarks": [(made, "benchmarks")]}
+    counted = run_stage(Decontaminate, {"ngram": 8, "min_words": 4}, inputs).counts
+    assert counted["items"] == 20
+    assert counted["documents_hit"] == 1
 
 
 def test_a_seed_draws_examples_for_each_item(
