@@ -38,6 +38,13 @@ def votes(cases: list[list[str]]) -> list[str]:
     return [one[0] for one in MajorityVoteFilter().apply(cases, [{} for _ in cases])]
 
 
+def overlaps(cases: list[Any]) -> list[float]:
+    """sacrebleu's chrF of sentences, which the harness's translation tasks have."""
+    import sacrebleu
+
+    return [sacrebleu.sentence_chrf(answer, [one]).score / 100 for answer, one in cases]
+
+
 def latex(texts: list[str]) -> list[Any]:
     """Each text as Minerva's and as MATH's evaluation normalise it (null: that one failed)."""
     version = importlib.metadata.version
@@ -86,5 +93,5 @@ def followed(cases: dict[str, Any]) -> dict[str, list[bool]]:
 if __name__ == "__main__":
     with open(sys.argv[1]) as file:
         questions = json.load(file)
-    asked = {one.__name__: one for one in (extracted, matched, votes, latex, followed)}
+    asked = {one.__name__: one for one in (extracted, matched, votes, overlaps, latex, followed)}
     print(json.dumps({name: asked[name](value) for name, value in questions.items()}))

@@ -10,11 +10,12 @@ import json
 import os
 import random
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from stages.scoring.answers import Normalise, is_right, majority
+from stages.scoring.answers import Normalise, chrf, is_right, majority
 from stages.scoring.instructions import Instruction, follows, follows_loosely
 from stages.scoring.latex import last_boxed, normalise_math, normalise_minerva
 from tests.stages.scoring.test_answers import FLEXIBLE, GSM8K, STRICT
@@ -107,6 +108,22 @@ def test_the_same_answer_wins_a_vote(harness):
     draw = random.Random(SEED)
     cases = [[draw.choice("1234") for _ in range(draw.randint(1, 9))] for _ in range(500)]
     assert [majority(one, Normalise()).answer for one in cases] == harness("votes", cases)
+
+
+def test_overlap_of_characters_is_sacrebleu_s(harness, rows):
+    """Answers of Alpaca against each other, short ones and empty ones among them."""
+    texts = [row["messages"][-1]["content"] for row in rows("sft/alpaca-zh-demo.jsonl.zst")[:60]]
+    texts += [row["messages"][-1]["content"] for row in rows("sft/alpaca-en-demo.jsonl.zst")[:60]]
+    draw = random.Random(SEED)
+    cases = [
+        (one, " ".join(draw.sample(one.split(), k=max(1, len(one.split()) // 2)) or ["x"]))
+        for one in texts
+    ]
+    cases += [*pairwise(texts), ("", "a"), ("a", "a"), ("ab", "b c")]
+    theirs = harness("overlaps", cases)
+    ours = [chrf(answer, [reference]) for answer, reference in cases]
+    assert ours == pytest.approx(theirs, abs=1e-9)
+    assert len({round(one, 3) for one in ours}) > 50
 
 
 PIECES = (
