@@ -162,11 +162,12 @@ class ScoreCurves:
         )
 
     def _above_chance(self, runs: Sequence[Curve]) -> float | None:
+        """None for bits per byte: their error over texts is no test of the unigram model."""
         ends = [run.points[-1] for run in runs]
-        if ends[0].baseline is None:
+        if ends[0].baseline is None or lower_is_better(self.name.metric):
             return None
-        values = [self.sign * point.value for point in ends]
-        return above_chance(values, self.sign * ends[0].baseline, ends[0].standard_error)
+        values = [point.value for point in ends]
+        return above_chance(values, ends[0].baseline, ends[0].standard_error)
 
     def _ordering(self) -> float | None:
         """Over the token counts that every run has."""

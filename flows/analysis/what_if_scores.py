@@ -25,10 +25,10 @@ from flows.analysis.what_if import parse_sweep
 from flows.recipe.notation import set_value
 from stages.engine.inputs import Input
 from stages.evaluate.config import ScoreConfig
-from stages.evaluate.score import Score
+from stages.evaluate.score import Score, check_overlap
 from stages.scoring.contamination import Side, Split, read_overlaps, split_items, with_overlap
 from stages.scoring.differences import PairedDifference, independent_difference
-from stages.scoring.metrics import label
+from stages.scoring.metrics import Normalisation, label
 from stages.scoring.observations import ScoreName
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ OVERLAP = "max_overlap"
 Ends = tuple[float, float | None, float | None]
 """A difference and the ends of its 95 % interval."""
 SAME = "the same items"
+UNCHANGED, GONE = "unchanged", "not scored any more"
+OF_EVALUATE: tuple[Normalisation, ...] = ("sum", "bytes")
+"""What `evaluate` itself shows."""
 
 
 class _Memory:
@@ -84,7 +87,7 @@ class MeasuredScores:
     def open(cls, store: Store, text: str) -> MeasuredScores:
         """What a `score` or `evaluate` step made. InputError if its input was collected."""
         manifest, _ = store.resolve(text)
-        config = ScoreConfig()
+        config = ScoreConfig(normalisations=OF_EVALUATE)
         inputs = load_inputs(store, manifest.inputs)
         if manifest.stage == Score.name:
             config = ScoreConfig.parse(manifest.config, where=text)
@@ -101,7 +104,7 @@ class MeasuredScores:
             set_value(values, text.strip().removeprefix("score."))
         where = " ".join(f"--set {text}" for text in settings) or "config"
         config = ScoreConfig.parse(values, where=where)
-        Score.check_plan(config, {"contamination": [self.contamination] * bool(self.contamination)})
+        check_overlap(config, self.contamination is not None)
         return config
 
     def score(self, config: ScoreConfig) -> dict[str, pa.Table]:
@@ -131,9 +134,9 @@ class ScoreChange:
     @property
     def reading(self) -> str:
         """What it says if the interval of the difference leaves out zero."""
-        if self.difference is None or self.difference[1] is None or self.difference[2] is None:
+        value, low, high = self.difference or (0.0, None, None)
+        if low is None or high is None:
             return ""
-        value, low, high = self.difference
         if low <= 0 <= high:
             return "no difference seen"
         if not self.basis.endswith(SAME):
@@ -216,7 +219,7 @@ def _change(name: ScoreName, before: EvaluationItems, after: EvaluationItems) ->
     old, new = before.get(name, {}), after.get(name, {})
     sides = _side(old), _side(new)
     if not new:
-        return ScoreChange(name, *sides, None, "not scored any more")
+        return ScoreChange(name, *sides, None, GONE)
     if not old:
         usual = _usual(name, before)
         if usual is None:
@@ -225,7 +228,7 @@ def _change(name: ScoreName, before: EvaluationItems, after: EvaluationItems) ->
         basis = f"against {usual.metric}, {SAME}"
         return ScoreChange(name, *sides, _ends(paired), basis)
     if old == new:
-        return ScoreChange(name, *sides, None, "unchanged")
+        return ScoreChange(name, *sides, None, UNCHANGED)
     left_out, added = old.keys() - new.keys(), new.keys() - old.keys()
     others = _side({key: old[key] for key in left_out} or {key: new[key] for key in added})
     mine = sides[1] if left_out else sides[0]
@@ -235,7 +238,8 @@ def _change(name: ScoreName, before: EvaluationItems, after: EvaluationItems) ->
 
 def _apart(mine: Side | None, others: Side | None, *, added: bool) -> Ends | None:
     """The items that stay minus those left out, or those added minus the others."""
-    here, there = (side and side.estimate for side in (mine, others))
+    here = mine.estimate if mine else None
+    there = others.estimate if others else None
     if here is None or there is None:
         return None
     here, there = (there, here) if added else (here, there)

@@ -144,13 +144,19 @@ def _about_scores(
 
 
 def _print_scores(report: ScoresReport) -> None:
+    from flows.analysis.what_if_scores import GONE, UNCHANGED
+
     rows = [
         (one.label, one.name.metric, _side(one.before), _side(one.after), _ends(one.difference),
          one.basis, one.reading)
-        for one in report.changes
+        for one in report.changes if one.basis not in (GONE, UNCHANGED)
     ]  # fmt: skip
-    numbers = _number_columns("before", "after", "difference, 95 %")
-    print_table(["score", "metric", *numbers, "of what", "reading"], rows)
+    if rows:
+        numbers = _number_columns("before", "after", "difference, 95 %")
+        print_table(["score", "metric", *numbers, "of what", "reading"], rows)
+    for basis in (UNCHANGED, GONE):
+        if count := sum(one.basis == basis for one in report.changes):
+            echo(f"{count} scores are {basis}")
 
 
 def _print_splits(report: OverlapSweep) -> None:
@@ -158,8 +164,11 @@ def _print_splits(report: OverlapSweep) -> None:
         (label(*name[:3]), name.metric, f"{one.threshold:.0%}", _side(one.clean),
          _side(one.contaminated), _ends(one.difference))
         for name, splits in report.splits.items()
-        for one in splits
+        for one in splits if one.contaminated is not None
     ]  # fmt: skip
+    clean = sum(splits[0].contaminated is None for splits in report.splits.values())
+    if clean:
+        echo(f"the corpus holds nothing of the items of {clean} scores\n")
     numbers = _number_columns("held, more than", "clean", "contaminated", "clean − contaminated")
     print_table(["score", "metric", *numbers], rows)
 

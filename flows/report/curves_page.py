@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flows.analysis.curves import Curve, CurveReport, ScoreCurves
+from flows.analysis.curves import Curve, CurveReport, Point
 from flows.report.html import write_figures
 from stages.engine.page import Axis, CurveFigure, Figure, Series, TableFigure, make_table
 from stages.scoring.early_signal import (
@@ -21,8 +21,8 @@ TRUST = (
     "deviations between seeds, or standard errors of one run) and is larger than the noise between "
     f"seeds (mean over standard deviation > {LEAST_SIGNAL:g}; not asked of written answers). In "
     f"brackets: where 95 % of {DRAWS:,} resamplings of the items lie, and the chi-squared "
-    "interval of the noise. `order` is the mean of Kendall's tau between the models' scores at one "
-    "checkpoint and the next."
+    "interval of the noise. First and last are of the first run; `order` is the mean of Kendall's "
+    "tau between the models' scores at one checkpoint and the next."
 )
 
 
@@ -31,6 +31,7 @@ def write_curves(report: CurveReport, path: Path) -> Path:
     facts = {
         "runs": ", ".join(report.runs),
         "scores": f"{len(report.scores):,}",
+        "can be trusted": f"{sum(not one.signal.doubts for one in report.scores):,}",
         "falls beyond chance": f"{len(report.falls):,} of {report.compared:,} pairs",
     }
     chapters: dict[str, Sequence[Figure]] = {
@@ -46,20 +47,22 @@ def trust_table(report: CurveReport) -> TableFigure:
         (
             one.label,
             one.name.metric,
+            one.signal.verdict,
             max(curve.points[-1].count for curve in one.curves),
-            _change(one),
+            one.curves[0].points[0].value,
+            one.curves[0].points[-1].value,
+            _ends_of(one.curves[0].points[-1]),
             _with_interval(one.signal.monotonicity, one.monotonicity_interval, ".2f"),
             _with_interval(one.signal.signal, one.signal_interval, ".1f"),
             one.signal.above_chance,
             one.signal.ordering,
-            one.signal.verdict,
         )
         for one in report.scores
     )
     return make_table(
         "Which scores can be trusted at this scale",
-        "score | metric | n:, | first → last | follows training: | signal / noise: "
-        "| above chance:.1f | order:.2f | verdict",
+        "score | metric | verdict | n:, | first:.3f | last:.3f | 95 %: | follows training: "
+        "| signal / noise: | above chance:.1f | order:.2f",
         rows,
         TRUST,
     ).without_empty()
@@ -125,11 +128,8 @@ def _series(curve: Curve) -> Series:
     )
 
 
-def _change(one: ScoreCurves) -> str:
-    """`0.250 → 0.410 (0.380–0.440)` of the first run, with the interval of its last value."""
-    first, last = one.curves[0].points[0], one.curves[0].points[-1]
-    ends = "" if last.low is None else f" ({last.low:.3f}–{last.high:.3f})"
-    return f"{first.value:.3f} → {last.value:.3f}{ends}"
+def _ends_of(point: Point) -> str | None:
+    return None if point.low is None else f"{point.low:.3f}–{point.high:.3f}"
 
 
 def _with_interval(
@@ -139,4 +139,4 @@ def _with_interval(
         return None
     if ends is None:
         return format(value, format_)
-    return f"{value:{format_}} ({ends[0]:{format_}}–{ends[1]:{format_}})"
+    return f"{value:{format_}} ({ends[0]:{format_}} to {ends[1]:{format_}})"

@@ -193,10 +193,10 @@ def _fallen(subject: Subject, compared: Compared) -> Iterator[Regression]:
     paired, unpaired = compared
     steps = {step.instance: step for step in subject.steps}
     for step, one in paired:
-        ends = one.paired.low, one.paired.high
-        if one.is_worse and ends[0] is not None and ends[1] is not None:
+        low, high = one.paired.low, one.paired.high
+        if one.is_worse and low is not None and high is not None:
             name = f"{one.label} of {measured(subject, steps[step])[0] or step}"
-            yield Regression(name, one.metric, one.paired.a, one.paired.b, *ends, paired=True)
+            yield Regression(name, one.metric, one.paired.a, one.paired.b, low, high, paired=True)
     for difference in unpaired:
         if difference.outcome == "worse":
             a, b = difference.a.estimate.value, difference.b.estimate.value

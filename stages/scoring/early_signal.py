@@ -159,16 +159,16 @@ class Signal:
         if self.checkpoints < LEAST_CHECKPOINTS:
             doubts.append(f"fewer than {LEAST_CHECKPOINTS} checkpoints")
         if self.above_chance is not None and self.above_chance < LEAST_ABOVE_CHANCE:
-            doubts.append("not above chance")
+            doubts.append("at chance")
         if self.monotonicity is None or self.monotonicity < LEAST_MONOTONICITY:
             doubts.append("does not follow training")
         if self.signal is not None and abs(self.signal) < LEAST_SIGNAL and not self.free_form:
-            doubts.append("too noisy between seeds")
+            doubts.append("noisy between seeds")
         return doubts
 
     @property
     def verdict(self) -> str:
-        """`trust`, `trust, seeds not measured`, or the doubts."""
+        """`trust`, `trust (one seed)` where noise was not measured, or the doubts."""
         if self.doubts:
             return "; ".join(self.doubts)
-        return "trust" if self.signal is not None else "trust, noise between seeds not measured"
+        return "trust" if self.signal is not None else "trust (one seed)"

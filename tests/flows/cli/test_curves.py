@@ -133,10 +133,10 @@ def test_the_evaluations_of_a_run_are_found_and_judged(trained, measured, curves
     quiz, noise = scores["quiz"], scores["noise"]
     assert quiz["monotonicity"] == 1
     assert quiz["above_chance"] == pytest.approx(0.25 / np.sqrt(0.25 / 199))
-    assert quiz["verdict"] == "trust, noise between seeds not measured"
+    assert quiz["verdict"] == "trust (one seed)"
     # Ranks 2, 4, 1, 3 against 1, 2, 3, 4: 1 - 6 · (1 + 4 + 4 + 1) / 60 = 0.
     assert noise["monotonicity"] == pytest.approx(0)
-    assert noise["verdict"] == "not above chance; does not follow training"
+    assert noise["verdict"] == "at chance; does not follow training"
     low, high = noise["monotonicity_interval"]
     assert low < 0 < high
 

@@ -133,9 +133,7 @@ def test_the_page_of_score_names_the_checkpoint_and_how_far_it_was(evaluated, gi
 def test_an_interval_that_may_be_too_narrow_is_named_below_the_scores(evaluated):
     items = [item("quiz", str(n), "accuracy", float(n == 3)) for n in range(30)]
     items += [item("sound", str(n), "accuracy", float(n < 9)) for n in range(30)]
-    rows = [
-        result(name, "accuracy", 0.3, 0.1, count=30, baseline=0.25) for name in ("quiz", "sound")
-    ]
+    rows = [result(name, "accuracy", 0.3, count=30) for name in ("quiz", "sound")]
     artifact = evaluated(rows, items)
     for table in (of(page(artifact), "Scores and baselines"), of(summary(artifact), "scores")):
         assert "too narrow, or are none: quiz accuracy (one of 30)." in table.note

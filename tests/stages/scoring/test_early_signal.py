@@ -89,17 +89,17 @@ def test_items_drawn_again_disturb_an_order_that_few_items_made():
     ("change", "verdict"),
     [
         ({}, "trust"),
-        ({"signal": None}, "trust, noise between seeds not measured"),
-        ({"signal": 12.0}, "too noisy between seeds"),
+        ({"signal": None}, "trust (one seed)"),
+        ({"signal": 12.0}, "noisy between seeds"),
         ({"signal": 12.0, "free_form": True}, "trust"),
         ({"monotonicity": 0.4}, "does not follow training"),
         ({"monotonicity": None}, "does not follow training"),
-        ({"above_chance": 2.0}, "not above chance"),
+        ({"above_chance": 2.0}, "at chance"),
         ({"above_chance": None}, "trust"),
         ({"checkpoints": 3}, "fewer than 4 checkpoints"),
         (
             {"above_chance": -1.0, "monotonicity": -0.2},
-            "not above chance; does not follow training",
+            "at chance; does not follow training",
         ),
     ],
 )
