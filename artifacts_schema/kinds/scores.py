@@ -18,18 +18,30 @@ SCORE_KINDS = (
         description="What a judge was asked and answered, and what pairs of answers came to.",
         tables={
             "answers.parquet": make_table(
-                Column("request", "string", "sha256 of what was asked, of which model."),
+                Column(
+                    "request",
+                    "string",
+                    "sha256 of what was asked, of which model: an equal request has this answer.",
+                ),
                 Column("benchmark", "string", "Of the pair."),
                 Column("item_id", "string", "Of the pair."),
                 Column("swapped", "bool", "Whether B was shown first."),
-                Column("text", "string", "The answer; '' where there was none."),
+                Column(
+                    "text",
+                    "string",
+                    "The answer, as it came; of a checkpoint the letter; '' where there was none.",
+                ),
                 Column(
                     "status",
                     "string",
                     "`answered`, `refused` (by the endpoint; of a checkpoint: longer than its "
                     "context) or `malformed` (no chat completion).",
                 ),
-                Column("verdict", "string?", "`first`, `second` or `tie`, as they were shown."),
+                Column(
+                    "verdict",
+                    "string?",
+                    "`first`, `second` or `tie`, as they were shown; null where it has none.",
+                ),
                 Column("prompt_tokens", "int64?", "As the endpoint counts them."),
                 Column("completion_tokens", "int64?", "As the endpoint counts them."),
             ),
@@ -40,7 +52,11 @@ SCORE_KINDS = (
                 Column("prompt", "string", "The question."),
                 Column("a", "string", "Answer A."),
                 Column("b", "string", "Answer B."),
-                Column("outcome", "string?", "`a`, `b` or `tie`; null without two verdicts."),
+                Column(
+                    "outcome",
+                    "string?",
+                    "What both orders say: `a`, `b` or `tie`; null without two verdicts.",
+                ),
                 Column("flipped", "bool", "Whether the preference changed with the order."),
                 Column("human", "string?", "Which of the two people prefer, where known."),
             ),

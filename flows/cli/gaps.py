@@ -62,7 +62,8 @@ def gaps(
         print_json([one.to_json() for one in parts])
         return
     titles = ("n", metric, "95 %", "gap", "95 %", "p")
-    heads = ["benchmark", field, *(Column(title, right=True) for title in titles), "reading"]
+    numbers = [Column(title, right=True) for title in titles]
+    heads: list[Column | str] = ["benchmark", field, *numbers, "reading"]
     print_table(heads, [_row(one) for one in parts])
     clear = sum(one.adjusted is not None and one.adjusted < 0.05 for one in parts)
     echo(f"\n{clear} of {len(parts)} parts differ from {reference or REST} beyond chance")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +36,15 @@ DEFAULT_LENGTH = 256
 
 EncodedRequest = tuple[tuple[str, str], list[int], list[int]]
 """(prompt, continuation) as text, and each as ids."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How an answer is written: its most tokens, how they are drawn, texts before which it ends."""
+
+    length: int
+    sampling: Sampling
+    stops: tuple[str, ...]
 
 
 class CheckpointModel(TemplateLM):
@@ -172,36 +182,40 @@ class CheckpointModel(TemplateLM):
         return [(math.fsum(one.log_likelihoods), one.is_greedy) for one in scored]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = True) -> list[str]:
-        """What the model writes after each prompt, up to a stop text, its own end or a length."""
-        before = self.model.backend
-        try:
-            generator = Generator(self.model)
-            return [self._write(generator, n, request) for n, request in enumerate(requests)]
-        finally:
-            self.model.attend_by(before)
+        """What the model writes after each prompt, up to a stop text, its own end or a length.
 
-    def _write(self, generator: Generator, number: int, request: Instance) -> str:
-        self.check_stop()
-        prompt, settings = request.args
-        length, sampling, stops = self._settings(dict(settings), number, _name(request))
-        ids = self._chats.get(prompt) or self.tok_encode(prompt)
-        ids = ids[-(self.model.config.context - length) :]
-        written: list[int] = []
-        text = ""
+        Requests of equal settings are written together; each draws by its place among all.
+        """
         ends = [one for one in (self.special.end, self.special.turn_end) if one is not None]
-        for token in generator.generate(ids, sampling, max_new_tokens=length, stop=ends):
-            written.append(token)
-            text = self.vocabulary.decode(written, skip_special_tokens=True)
-            if any(stop in text for stop in stops):
-                break
-        for stop in stops:
-            text = text.split(stop)[0]
-        return text
+        groups: dict[_Settings, list[int]] = {}
+        for number, request in enumerate(requests):
+            settings = self._settings(dict(request.args[1]), _name(request))
+            groups.setdefault(settings, []).append(number)
+        texts = [""] * len(requests)
+        context = self.model.config.context
+        for settings, numbers in groups.items():
+            batch = max(1, self.batch_tokens // context)
+            with Generator(
+                self.model, self.vocabulary, batch=batch, check_stop=self.check_stop
+            ) as generator:
+                written = generator.write(
+                    [self._prompt(requests[n].args[0])[-(context - settings.length) :]
+                     for n in numbers],
+                    settings.sampling,
+                    max_new_tokens=settings.length,
+                    stop_ids=ends,
+                    stop_texts=settings.stops,
+                    first_number=numbers[0],
+                )  # fmt: skip
+            for number, one in zip(numbers, written, strict=True):
+                texts[number] = one.text
+        return texts
 
-    def _settings(
-        self, settings: dict[str, Any], number: int, where: str
-    ) -> tuple[int, Sampling, list[str]]:
-        """Most tokens, how they are drawn, and stop texts. InputError for what is not followed."""
+    def _prompt(self, text: str) -> list[int]:
+        return self._chats.get(text) or self.tok_encode(text)
+
+    def _settings(self, settings: dict[str, Any], where: str) -> _Settings:
+        """What a request asks for. InputError for what is not followed."""
         for alias in LENGTH_ALIASES:
             if alias in settings:
                 settings.setdefault("max_gen_toks", settings.pop(alias))
@@ -224,8 +238,8 @@ class CheckpointModel(TemplateLM):
             temperature = 0.0
         top_p = float(settings.get("top_p") or 1.0)
         until = settings.get("until") or []
-        stops = [one for one in ([until] if isinstance(until, str) else until) if one]
-        return length, Sampling(temperature, top_p, self.seed + number), stops
+        stops = tuple(one for one in ([until] if isinstance(until, str) else until) if one)
+        return _Settings(length, Sampling(temperature, top_p, self.seed), stops)
 
 
 def _name(request: Instance) -> str:

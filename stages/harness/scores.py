@@ -80,7 +80,7 @@ def read_scores(results: Mapping[str, Any], better: Mapping[str, Any]) -> list[S
         metric, comma, filter_name = key.partition(",")
         if not comma or metric.endswith("_stderr") or not _is_number(value):
             continue
-        error = results.get(f"{metric}_stderr,{filter_name}")
+        error: Any = results.get(f"{metric}_stderr,{filter_name}")
         scores.append(
             Score(
                 metric_name(metric, filter_name),
@@ -107,7 +107,7 @@ def observe(
         metrics = [str(one) for one in sample.get("metrics", ())]
         chance = _chance(sample, metrics)
         for metric in metrics:
-            value = sample.get(metric)
+            value: Any = sample.get(metric)
             name = metric_name(metric, filter_name)
             if metric == "bits_per_byte" and _is_pair(value):
                 numerator, denominator = -float(value[0]) / math.log(2), float(value[1])
@@ -189,6 +189,7 @@ def _result(task: TaskScores, score: Score) -> dict[str, Any]:
     """A row of `results.parquet` by lm-eval's own figures; a share has Wilson's interval."""
     hits = score.value * task.count
     share = score.metric.partition("/")[0] in {NAMES.get(one, one) for one in SHARES}
+    ends: tuple[float, float] | None
     if share and task.count and abs(hits - round(hits)) < 1e-6 * task.count:
         right = round(hits)
         ends = share_interval([1.0] * right + [0.0] * (task.count - right))

@@ -74,8 +74,8 @@ class Judge(Stage):
         journal = Journal(context.work / JOURNAL)
         journal.take(_earlier_answers(context))
         judge = _Judge(context, journal)
-        compared = [judge.compare(some) for some in (labelled, pairs)]
-        _write(context, *compared, judge)
+        agreed = judge.compare(labelled)
+        _write(context, agreed, judge.compare(pairs), judge)
 
 
 def check_request(config: JudgeConfig, roles: set[str]) -> None:

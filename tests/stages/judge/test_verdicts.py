@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from stages.judge.agreement import agreement, kappa
+from stages.judge.scores import agreement, kappa
 from stages.judge.verdicts import Comparison, Pair, combine, draw, parse_verdict, write_task
 
 PAIR = Pair("judged/quiz", "1", 0, "Why?", "Because.", "So.")
