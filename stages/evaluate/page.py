@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.identity import short
 from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, make_table
 from stages.evaluate import figures as own
+from stages.evaluate import needles
 from stages.evaluate.contamination_figures import contamination_figures
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
 from stages.scoring.metrics import row_label
@@ -69,6 +70,7 @@ def page(artifact: Artifact) -> list[Figure]:
     figures = [*_measured(artifact), *own.score_figures(scores)]
     if scores:
         figures.append(replace(_scores(scores, items), title="Scores and baselines"))
+    figures += needles.figures(artifact, items)
     figures += [replace(figure, note=PLANTED_NOTE) for figure in _planted(planted)]
     return [
         *figures,
