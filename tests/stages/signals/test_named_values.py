@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stages.signals.table_heads import find_head
+from stages.signals.named_values import find_head
 
 
 def test_the_cell_of_the_first_row_in_the_same_column() -> None:
