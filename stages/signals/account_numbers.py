@@ -200,7 +200,7 @@ def _iban_length(country: str) -> int:
 
 
 def find_cards(text: str, start: int, end: int, previous: int = -1) -> Iterator[tuple[int, int]]:
-    """Places of payment card numbers in the run [start, end); `previous` is where the last ended."""
+    """Places of payment card numbers in [start, end); one before them ended at `previous`."""
     for match in _GROUPED.finditer(text, start, end):
         if _is_alone(text, match) and is_card(_NO_DIGIT.sub("", match[0])):
             yield match.span()

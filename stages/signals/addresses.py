@@ -112,7 +112,8 @@ _EXAMPLE_DOMAIN = re.compile(r"\b(?:example|domain|foo)\b", re.IGNORECASE)
 _SPELLED = re.compile(_POINT, re.IGNORECASE)
 _ARCHIVED = re.compile(
     r"(?P<local>(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}) at "
-    rf"(?P<domain>(?:{_DOMAIN_LABEL}\.){{1,5}}[A-Za-z]{{2,12}})(?P<after>>| wrote:| writes:| \(|$)?",
+    rf"(?P<domain>(?:{_DOMAIN_LABEL}\.){{1,5}}[A-Za-z]{{2,12}})"
+    r"(?P<after>>| wrote:| writes:| \(|$)?",
     re.MULTILINE,
 )
 _SENDER_BEFORE = re.compile(

@@ -236,8 +236,8 @@ def _find_hints(before: str, offset: int) -> list[int]:
 def _match_names(text: str, start: int, hints: Sequence[int]) -> Iterator[re.Match[str]]:
     """The names that are joined to the value at `start`, from right to left.
 
-    A name is matched where a hint is, or at what may stand before it in the name, and only where the
-    characters up to the value may join them: a value costs a few matches, not one for each
+    A name is matched where a hint is, or at what may stand before it in the name, and only where
+    the characters up to the value may join them: a value costs a few matches, not one for each
     character before it.
     """
     for hint in hints[: -_MOST_HINTS - 1 : -1]:
@@ -254,7 +254,7 @@ def _match_names(text: str, start: int, hints: Sequence[int]) -> Iterator[re.Mat
 
 
 def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -> bool:
-    """Whether 20 to 31 hexadecimal digits, or a UUID, are what `api_key` or `secret` is assigned."""
+    """Whether 20 to 31 hexadecimal digits, or a UUID, are assigned to `api_key` or `secret`."""
     is_short = _SHORT_HEX.match(value) is not None and is_random(value, 260)
     if is_placeholder(value) or not (is_short or (_UUID.match(value) and is_random(value, 300))):
         return False
@@ -353,6 +353,9 @@ _SALTED = re.compile(
     r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)",
     re.IGNORECASE,
 )
+_PHRASE = re.compile(
+    r"unique phrase|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}", re.IGNORECASE
+)
 _SIGNS = re.compile(r"[^A-Za-z0-9\s]")
 
 
@@ -366,14 +369,16 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
 
 
 def find_salts(text: str) -> Iterator[Span]:
-    """Values full of signs and blanks that a name is assigned, as WordPress and Django make them."""
+    """Values full of signs and blanks beside a name, as WordPress and Django make them."""
     if not any(
         hint in text for hint in ("_KEY", "_key", "_SALT", "_SECRET", "_secret", "ecretKey")
     ):
         return
     for match in _SALTED.finditer(text):
         value = match["value"]
-        if len(_SIGNS.findall(value)) < 5 or is_placeholder(value) or not is_random(value, 430):
+        if len(_SIGNS.findall(value)) < 5 or not is_random(value, 430):
+            continue
+        if _PHRASE.search(value):
             continue
         yield Span(*match.span("value"), "assigned", "<secret:assigned>")
 

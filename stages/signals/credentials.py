@@ -302,7 +302,7 @@ _SAMPLE_PAYLOAD = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
 
 
 def _is_jwt(token: str) -> bool:
-    """Whether the first part is a JSON object that names an algorithm; not the samples of jwt.io."""
+    """Whether the first part is a JSON object that names an algorithm; no sample of jwt.io."""
     if _SAMPLE_PAYLOAD in token:
         return False
     head = token.partition(".")[0]

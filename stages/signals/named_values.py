@@ -3,7 +3,7 @@
 A name may be joined to its value by a sign (`=`, `:`, `=>`), as two arguments or items of a list
 (`define('KEY', '…')`), as a field of its own (`name: KEY`, then `value: …`), by the end of a tag, a
 cell of a table, the default of a variable (`env.KEY || '…'`), by a verb (`is`, `lautet`, `est`), or
-by nothing but blanks. Every part is bounded and takes whole words, so that a search takes linear time.
+by nothing but blanks. Every part is bounded and takes whole words, so a search takes linear time.
 The head of a column names the cells below it: of a table, or of an SQL `INSERT`.
 """
 
@@ -38,37 +38,9 @@ _VERBS = (
 )
 _WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
 _JOINING_SIGN = re.compile(r"[^\w. \u00a0\t/+-]|[^\x00-\x7f\u00a0]| - ")
-_JOINING_WORDS = frozenset(
-    [
-        "is",
-        "are",
-        "was",
-        "be",
-        "to",
-        "now",
-        "currently",
-        "still",
-        "same",
-        "ist",
-        "war",
-        "lautet",
-        "lauten",
-        "est",
-        "sera",
-        "es",
-        "era",
-        "eh",
-        "jest",
-        "je",
-        "er",
-        "on",
-        "var",
-        "este",
-        "hai",
-        "hain",
-        "ni",
-        "or",
-    ]
+_JOINING_WORDS = re.compile(
+    r"(?:is|are|was|be|to|now|currently|still|same|ist|war|lautet|lauten|est"
+    r"|sera|es|era|eh|jest|je|er|on|var|este|hai|hain|ni|or)\Z"
 )
 _MOST_WORDS = 4
 
@@ -81,7 +53,7 @@ def may_join(between: str) -> bool:
     if _JOINING_SIGN.search(between):
         return True
     words = between.lower().split()
-    return len(words) <= _MOST_WORDS or not _JOINING_WORDS.isdisjoint(words)
+    return len(words) <= _MOST_WORDS or any(map(_JOINING_WORDS.match, words))
 
 
 VERB = (
@@ -112,7 +84,7 @@ CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\||\?\?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:(?:\b[brufnl]{1,2}|[@$])(?=[\"']))?"
+    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"']))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 

@@ -119,7 +119,9 @@ _OTHER_TAIL = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_PASSWORDS = re.compile(
-    r"polic|length|strength|hint|rule|hash|manager|list|complex", re.IGNORECASE
+    r"polic|length|strength|hint|rule|hash|manager|list|complex|encod|algorithm|format|authent"
+    r"|requirement|expir|forgot|lost|reset",
+    re.IGNORECASE,
 )
 _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
@@ -224,8 +226,8 @@ _ABOUT_BEFORE = re.compile(
 _DEFINES = re.compile(r"(?:define|put|add|set\w{0,12})\(\s?[\"'][\w.]{0,40}\Z", re.IGNORECASE)
 _TAG_BEFORE = re.compile(r"<(?:(?:property|entry|param|init-param)\b[^<>]{0,60})?\Z")
 _LOGIN_NEAR = re.compile(
-    r"(?:user|login|usr|uid|e-?mail|account|host|server|ssid|wi-?fi|wlan|data ?base|db|benutzer|usuario"
-    r"|usuário|utilisateur|identifiant|логин|用户|用戶|帳號|账号|ユーザ|아이디)",
+    r"(?:user|login|usr|uid|e-?mail|account|host|server|ssid|wi-?fi|wlan|data ?base|db|benutzer"
+    r"|usuario|usuário|utilisateur|identifiant|логин|用户|用戶|帳號|账号|ユーザ|아이디)",
     re.IGNORECASE,
 )
 _NEAR = 160
@@ -324,9 +326,11 @@ _ASKS = re.compile(
     r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l|qual)\b",
     re.IGNORECASE,
 )
+_SHORT_QUESTION = 24
 _ANSWER = re.compile(
     r"(?:[ \t>*-]{0,4}(?:\[[^\]\n]{1,30}\] ?)?(?:<?[^\s:<>\n][^:<>\n]{0,24}(?::|>) ?)?)"
-    r"(?:it'?s |its |try |the pw is )?[\"'`]?(?P<answer>[^\s\"'`<>]{6,64})[\"'`]?[ \t]{0,3}(?:\r?\n|\Z)",
+    r"(?:it'?s |its |try |the pw is )?[\"'`]?(?P<answer>[^\s\"'`<>]{6,64})[\"'`]?"
+    r"[ \t]{0,3}(?:\r?\n|\Z)",
     re.IGNORECASE,
 )
 
@@ -340,7 +344,10 @@ def _find_elsewhere(text: str, start: int, end: int) -> Iterator[Span]:
         return
     answer = _ANSWER.match(text, question.end())
     line = text[text.rfind("\n", max(0, start - 80), start) + 1 : question.end()]
-    if answer is not None and _ASKS.search(line) and is_password(answer["answer"]):
+    is_asked = _ASKS.search(line) is not None or len(line) <= _SHORT_QUESTION
+    if answer is None or not is_asked or _ABOUT_PASSWORDS.search(line):
+        return
+    if is_password(answer["answer"]):
         yield Span(*answer.span("answer"), "password", "<secret:password>")
 
 

@@ -45,7 +45,8 @@ _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 """c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
 
 _SAYS_PASSWORD = re.compile(
-    r"pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o"
+    r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
     re.IGNORECASE,
@@ -68,7 +69,7 @@ _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)|base(?:32|64)|argon2\w*|bcrypt\w*"
+    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*|bcrypt\w*"
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
     r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen|stellig\w*)?)"
     r"(?:-\w+)?\Z",
@@ -202,216 +203,29 @@ def is_strong_password(value: str) -> bool:
 _WORDS = re.compile(r"[!?*#$%&+]?[^\W\d_]{2,24}(?:[-+*#!][^\W\d_]{2,24}){0,7}[!?*#$%&]{0,3}")
 _WORD = re.compile(r"[^\W\d_][a-zß-ÿ]*")
 _FEWEST_OF_A_WORD = 10
-_NO_PASSWORD = frozenset(
-    [
-        "required",
-        "optional",
-        "mandatory",
-        "string",
-        "text",
-        "number",
-        "integer",
-        "boolean",
-        "object",
-        "any",
-        "none",
-        "null",
-        "undefined",
-        "default",
-        "example",
-        "sample",
-        "demo",
-        "test",
-        "testing",
-        "field",
-        "label",
-        "input",
-        "value",
-        "values",
-        "name",
-        "names",
-        "user",
-        "users",
-        "username",
-        "login",
-        "logon",
-        "email",
-        "mail",
-        "admin",
-        "root",
-        "hidden",
-        "visible",
-        "show",
-        "hide",
-        "secret",
-        "token",
-        "key",
-        "keys",
-        "auth",
-        "authentication",
-        "authorization",
-        "credential",
-        "credentials",
-        "invalid",
-        "incorrect",
-        "wrong",
-        "missing",
-        "empty",
-        "blank",
-        "valid",
-        "confirmed",
-        "confirm",
-        "confirmation",
-        "strong",
-        "weak",
-        "minimum",
-        "maximum",
-        "min",
-        "max",
-        "length",
-        "encrypted",
-        "encoded",
-        "hashed",
-        "hash",
-        "plain",
-        "plaintext",
-        "cleartext",
-        "protected",
-        "restricted",
-        "confidential",
-        "disabled",
-        "enabled",
-        "unchanged",
-        "changed",
-        "change",
-        "reset",
-        "forgot",
-        "forgotten",
-        "expired",
-        "generated",
-        "random",
-        "automatic",
-        "auto",
-        "manual",
-        "prompt",
-        "ask",
-        "interactive",
-        "keyboard",
-        "unset",
-        "not",
-        "set",
-        "use",
-        "see",
-        "env",
-        "environment",
-        "var",
-        "variable",
-        "vault",
-        "file",
-        "path",
-        "from",
-        "the",
-        "your",
-        "my",
-        "our",
-        "this",
-        "that",
-        "for",
-        "and",
-        "with",
-        "data",
-        "form",
-        "query",
-        "request",
-        "response",
-        "body",
-        "params",
-        "param",
-        "args",
-        "arg",
-        "config",
-        "configuration",
-        "settings",
-        "setting",
-        "options",
-        "props",
-        "state",
-        "event",
-        "error",
-        "message",
-        "current",
-        "new",
-        "old",
-        "repeat",
-        "again",
-        "get",
-        "is",
-        "has",
-        "new-password",
-        "case",
-        "sensitive",
-        "insensitive",
-        "development",
-        "production",
-        "staging",
-        "database",
-        "server",
-        "client",
-        "host",
-        "type",
-        "placeholder",
-        "description",
-        "available",
-        "unknown",
-        "unspecified",
-        "unsupported",
-        "identifier",
-        "parameter",
-        "controller",
-        "provider",
-        "service",
-        "account",
-        "update",
-        "delete",
-        "create",
-        "insert",
-        "select",
-        "one",
-        "time",
-        "code",
-        "self",
-        "based",
-        "less",
-        "store",
-        "stored",
-        "manager",
-        "dialog",
-        "button",
-        "screen",
-        "page",
-        "view",
-        "model",
-        "schema",
-        "validator",
-        "element",
-        "control",
-        "component",
-        "handler",
-        "callback",
-        "function",
-        "ref",
-        "props",
-        "base",
-        "basic",
-        "digest",
-        "bearer",
-        "copy",
-        "paste",
-        "here",
-        "there",
-        "above",
-        "below",
-    ]
+_NO_PASSWORD = re.compile(
+    r"required|optional|mandatory|string|text|number|integer|boolean|object|any|"
+    r"none|null|undefined|default|example|sample|demo|test|testing|field|label|"
+    r"input|value|values|name|names|user|users|username|login|logon|email|mail|"
+    r"admin|root|hidden|visible|show|hide|secret|token|key|keys|auth|"
+    r"authentication|authorization|credential|credentials|invalid|incorrect|wrong|"
+    r"missing|empty|blank|valid|confirmed|confirm|confirmation|strong|weak|minimum|"
+    r"maximum|min|max|length|encrypted|encoded|hashed|hash|plain|plaintext|"
+    r"cleartext|protected|restricted|confidential|disabled|enabled|unchanged|changed|"
+    r"change|reset|forgot|forgotten|expired|generated|random|automatic|auto|manual|"
+    r"prompt|ask|interactive|keyboard|unset|not|set|use|see|env|environment|var|"
+    r"variable|vault|file|path|from|the|your|my|our|this|that|for|and|with|data|"
+    r"form|query|request|response|body|params|param|args|arg|config|configuration|"
+    r"settings|setting|options|props|state|event|error|message|current|new|old|"
+    r"repeat|again|get|is|has|case|sensitive|insensitive|development|production|"
+    r"staging|database|server|client|host|type|placeholder|description|available|"
+    r"unknown|unspecified|unsupported|identifier|parameter|controller|provider|service|"
+    r"account|update|delete|create|insert|select|one|time|code|self|based|less|"
+    r"store|stored|manager|dialog|button|screen|page|view|model|schema|validator|"
+    r"element|control|component|handler|callback|function|ref|base|basic|digest|"
+    r"bearer|copy|paste|here|there|above|below|siehe|unten|oben|voir|ver|vea|"
+    r"vedi|abajo|onder|patrz|zie",
+    re.IGNORECASE,
 )
 """Words of forms, code and documentation: a value with one of them names something else."""
 
@@ -432,7 +246,7 @@ def is_chosen_words(value: str) -> bool:
     if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
         return False
     words = _WORD.findall(value)
-    if any(word.lower() in _NO_PASSWORD for word in words):
+    if any(map(_NO_PASSWORD.fullmatch, words)):
         return False
     longest = max(words, key=len)
     if len(words) > 1:

@@ -210,7 +210,6 @@ def test_private_keys_in_files_and_in_strings() -> None:
         "AKIAIOSFODNN7EXAMPLE",
         "AKIAXXXXXXXXXXXXXXXX",
         "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        "sk_test_" + chars(LETTERS, 24),
         'api_key = "<your api key goes here 12345>"',
         'api_key = "YOUR_API_KEY_GOES_HERE_12345"',
         'api_key = "${SECRET_FROM_ENV_12345678}"',
