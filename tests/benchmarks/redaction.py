@@ -3,14 +3,16 @@
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
     python -m tests.benchmarks.redaction --seed 2000          # a blind set: once (2000, 3000, 7001)
-    python -m tests.benchmarks.redaction --seed 2000 --peers PYTHON   # Presidio on the same texts
+    python -m tests.benchmarks.redaction --seed 2000 --peers          # Presidio on the same texts
+    python -m tests.benchmarks.redaction_blind --set blind2 --peers   # the same on a blind set
 
 Seeds below 1000 are development (splits.py). 200 positives and 200 hard negatives a kind. A value
 counts as found if no character of it is left, a span as right if at least half of it lies on a
 value; personal data must bear its own label, a secret any of `secrets`. With `--data` every span in
 the real texts of the side is printed, to be read.
 
-`--peers` is the Python of an environment with presidio-analyzer (tests/peers/setup.sh). Its
+`--peers` takes the Python of an environment with presidio-analyzer, by default
+`$INGOT_PEERS_PRESIDIO` (tests/peers/setup.sh sets it). Its
 recognizers for the kinds of personal data are called each by itself, as it sets them up, without a
 language model: no score is raised by words around a value, and every answer counts.
 """
@@ -18,6 +20,7 @@ language model: no score is raised by words around a value, and every answer cou
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +31,9 @@ from tests.benchmarks import third_blind_set
 from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
 from tests.benchmarks.splits import FIRST_BLIND_SEED, THIRD_BLIND_SEED, Side, seed_side, select
+
+PRESIDIO = "INGOT_PEERS_PRESIDIO"
+"""The variable of the environment in which Presidio is."""
 
 REAL = (
     "text/en-docs",
@@ -113,9 +119,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--errors", type=int, default=0, help="wrong texts to print for each kind")
     parser.add_argument("--kinds", nargs="*", help="by default all of the set")
-    parser.add_argument("--peers", help="Python of an environment with presidio-analyzer")
+    parser.add_argument(
+        "--peers",
+        nargs="?",
+        const=os.environ.get(PRESIDIO, ""),
+        help=f"Python of an environment with presidio-analyzer; default: ${PRESIDIO}",
+    )
     parser.add_argument("--data", type=Path, help="shared data: prints spans in real texts")
     arguments = parser.parse_args()
+    if arguments.peers == "":
+        parser.error(f"--peers needs a Python, or ${PRESIDIO}: run tests/peers/setup.sh")
     if arguments.data:
         print_real(arguments.data, seed_side(arguments.seed))
         return

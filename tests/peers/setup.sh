@@ -42,7 +42,7 @@ peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.
 peer dolma INGOT_PEERS_DOLMA dolma dolma==1.2.1 boto3==1.28.17 aiobotocore==2.5.4
 # For tests/benchmarks/dedup.py: two libraries for MinHash that share an environment.
 peer rensa INGOT_PEERS_RENSA rensa rensa==0.5.0 datasketch==2.0.0 xxhash==4.1.0
-# For tests/benchmarks/redaction.py and labelled.py. No spaCy model: only recognizers with patterns,
+# For tests/benchmarks/redaction.py, redaction_blind.py and labelled.py. No spaCy model: only recognizers with patterns,
 # check digits and numbering plans are asked.
 peer presidio INGOT_PEERS_PRESIDIO presidio_analyzer presidio-analyzer==2.2.366
 # For tests/peers/test_lm_eval.py and tests/benchmarks/evaluation.py: the harness, which has the torch and
