@@ -151,7 +151,8 @@ def choose_items(
 
     chosen = [one for one in choices if is_chosen(one)], [one for one in answers if is_chosen(one)]
     if not any(chosen):
-        known = {label(one.benchmark, one.formulation, one.shots) for one in (*choices, *answers)}
+        every: list[Choice | Answer] = [*choices, *answers]
+        known = {label(one.benchmark, one.formulation, one.shots) for one in every}
         names = ", ".join(sorted(known))
         raise InputError(
             "no item is left to score",
