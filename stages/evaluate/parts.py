@@ -301,7 +301,7 @@ class Evaluator:
         writer = Writer(
             self.model,
             self.tokenizer,
-            {token for token in (special.end, special.turn_end) if token is not None},
+            special.ends,
             config.max_new_tokens,
             config.temperature,
             config.seed,
