@@ -146,7 +146,7 @@ class DecodeStep:
             query_BHC = self._norm(query_BHC, weights.query_norm)
             key_BKC = self._norm(key_BKC, weights.key_norm)
         if turn is not None:
-            both = torch.cat((query_BHC, key_BKC), dim=1)
+            both = torch.cat((query_BHC, key_BKC), dim=1).float()
             partners = both.index_select(2, turn.partner_C)
             # In float32 and back, as `rotate`.
             turned = (both * turn.cos_B1C).add_(partners * turn.sin_B1C).type_as(x_BD)
