@@ -201,10 +201,8 @@ def test_what_is_measured_under_a_task_is_kept_out(
     made = run_stage(Benchmarks, {"task": "siqa", "formulations": ["hybrid"]}, {"snapshot": rows})
     leak = f"Seen today. {FACTS[16][0]} {FACTS[16][1]} is what it costs."
     others = [f"Document {n} has nothing of it, only words about the weather." for n in range(30)]
-    inputs = {
-        "documents": [make_documents([[leak, *others]])],
-        "benchmarks": [(made, "benchmarks")],
-    }
+    documents = make_documents([[leak, *others]])
+    inputs = {"documents": [documents], "benchmarks": [(made, "benchmarks")]}
     counted = run_stage(Decontaminate, {"ngram": 8, "min_words": 4}, inputs).counts
     assert counted["items"] == 20
     assert counted["documents_hit"] == 1
