@@ -18,7 +18,7 @@ from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
 from stages.scoring.metrics import label
-from stages.scoring.observations import ScoreName
+from stages.scoring.observations import TASKS, ScoreName
 
 KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
@@ -89,6 +89,7 @@ def compare_evaluations(
     UsageError for what is no evaluation, and where nothing can be compared.
     """
     before, after = read_items(store, a), read_items(store, b)
+    check_tasks(store, a, b)
     pairs = pair_scores(before, after, metrics)
     if not pairs:
         known = sorted({name.metric for name in before.keys() & after.keys()})
@@ -98,6 +99,26 @@ def compare_evaluations(
             hint=f"metrics of both: {', '.join(known) or 'none'}",
         )
     return judge_pairs(pairs)
+
+
+def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
+    """UsageError where the two were measured with different versions of a task."""
+    before, after = (
+        {task["name"]: task["version"] for task in _output(store, one).read_json(TASKS)}
+        for one in (a, b)
+    )
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            raise UsageError(
+                f"task '{name}' is version {before[name]} in {short(a.key)} and {after[name]} in "
+                f"{short(b.key)}: their prompts may differ",
+                hint="measure both with one version",
+            )
+
+
+def _output(store: Store, manifest: Manifest) -> Input:
+    name = next(name for name, output in manifest.outputs.items() if output.kind == KIND)
+    return Input.from_manifest(store, manifest, name)
 
 
 def pair_scores(
@@ -147,7 +168,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
+    table = _output(store, manifest).read_table("items.parquet")
     groups: EvaluationItems = {}
     for row in table.to_pylist():
         one = groups.setdefault(ScoreName(*(row[field] for field in ScoreName._fields)), {})

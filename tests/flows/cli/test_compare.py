@@ -25,13 +25,14 @@ def items(benchmark, metric, values, weights=None, clusters=None):
 def evaluated(given):
     """`evaluated(*rows of items)` → a name for `ingot compare`."""
 
-    def make(*groups):
+    def make(*groups, tasks=()):
         manifest, _ = given(
             "evaluation",
             {
                 "results.parquet": [],
                 "items.parquet": [row for group in groups for row in group],
                 "generations.parquet": [],
+                "tasks.json": list(tasks),
             },
         )
         return manifest.key[:16]
@@ -107,6 +108,17 @@ def test_only_items_put_in_the_same_way_are_paired(evaluated, compare):
     assert (only["benchmark"], only["formulation"], only["shots"]) == ("planets", "cloze", 5)
     assert only["paired"]["value"] == pytest.approx(0.5)
     assert "planets (cloze, 5 shots)" in compare(a, b).stdout
+
+
+def test_scores_of_two_versions_of_a_task_are_not_compared(evaluated, compare):
+    rows = items("planets", "accuracy", [0, 1] * 40)
+    task = {"name": "planets", "version": 1}
+    a, b = evaluated(rows, tasks=[task]), evaluated(rows, tasks=[{**task, "version": 2}])
+    refused = compare(a, b)
+    assert refused.exit_code == 2
+    assert "task 'planets' is version 1" in refused.output
+    again = evaluated(rows, tasks=[task, {"name": "boolq", "version": 2}])
+    assert compare(a, again).exit_code == 0
 
 
 def test_few_clusters_are_warned_of(evaluated, compare):
