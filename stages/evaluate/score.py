@@ -140,24 +140,21 @@ def choose_items(
     """Those of items that the config takes; InputError if there is none."""
 
     def is_chosen(one: Choice | Answer) -> bool:
-        named = (fnmatchcase(one.benchmark, pattern) for pattern in config.benchmarks)
-        is_known = config.max_overlap is not None and one.name in overlaps
         return (
-            (not config.benchmarks or any(named))
+            (not config.benchmarks or any(fnmatchcase(one.benchmark, p) for p in config.benchmarks))
             and (not config.formulations or one.formulation in config.formulations)
             and (not config.shots or one.shots in config.shots)
-            and not (is_known and overlaps[one.name] > (config.max_overlap or 0.0))
+            and (config.max_overlap is None or overlaps.get(one.name, 0.0) <= config.max_overlap)
         )
 
     chosen = [one for one in choices if is_chosen(one)], [one for one in answers if is_chosen(one)]
     if not any(chosen):
-        every: list[Choice | Answer] = [*choices, *answers]
-        known = {label(one.benchmark, one.formulation, one.shots) for one in every}
-        names = ", ".join(sorted(known))
+        requests = [one.request for one in choices] + [one.request for one in answers]
+        names = ", ".join(sorted({label(name, way, n) for name, _, way, n in requests})) or "none"
         raise InputError(
             "no item is left to score",
             where="score",
-            hint=f"measured: {names or 'none'}; loosen what chooses among them, or `max_overlap`",
+            hint=f"measured: {names}; loosen what chooses among them, or `max_overlap`",
         )
     return chosen
 
