@@ -219,7 +219,7 @@ class CurveReport:
     falls: tuple[Fall, ...]
     compared: int
     """Pairs of consecutive checkpoints among which falls were sought."""
-    left_out: int
+    excluded: int
     """Evaluations with other settings than most."""
 
     @property
@@ -242,5 +242,5 @@ class CurveReport:
             "scores": [one.to_json() for one in self.scores],
             "falls": falls,
             "compared": self.compared,
-            "left_out": self.left_out,
+            "excluded": self.excluded,
         }

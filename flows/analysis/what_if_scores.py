@@ -41,7 +41,7 @@ OVERLAP = "max_overlap"
 Ends = tuple[float, float | None, float | None]
 """A difference and the ends of its 95 % interval."""
 SAME = "the same items"
-UNCHANGED, GONE = "unchanged", "not scored any more"
+UNCHANGED, DROPPED = "unchanged", "not scored any more"
 OF_EVALUATE: tuple[Normalisation, ...] = ("sum", "bytes")
 """What `evaluate` itself shows."""
 
@@ -219,7 +219,7 @@ def _change(name: ScoreName, before: EvaluationItems, after: EvaluationItems) ->
     old, new = before.get(name, {}), after.get(name, {})
     sides = _side(old), _side(new)
     if not new:
-        return ScoreChange(name, *sides, None, GONE)
+        return ScoreChange(name, *sides, None, DROPPED)
     if not old:
         usual = _usual(name, before)
         if usual is None:
@@ -229,11 +229,11 @@ def _change(name: ScoreName, before: EvaluationItems, after: EvaluationItems) ->
         return ScoreChange(name, *sides, _ends(paired), basis)
     if old == new:
         return ScoreChange(name, *sides, None, UNCHANGED)
-    left_out, added = old.keys() - new.keys(), new.keys() - old.keys()
-    others = _side({key: old[key] for key in left_out} or {key: new[key] for key in added})
-    mine = sides[1] if left_out else sides[0]
-    basis = f"against {len(left_out):,} left out" if left_out else f"{len(added):,} added"
-    return ScoreChange(name, *sides, _apart(mine, others, added=not left_out), basis)
+    excluded, added = old.keys() - new.keys(), new.keys() - old.keys()
+    others = _side({key: old[key] for key in excluded} or {key: new[key] for key in added})
+    mine = sides[1] if excluded else sides[0]
+    basis = f"against {len(excluded):,} left out" if excluded else f"{len(added):,} added"
+    return ScoreChange(name, *sides, _apart(mine, others, added=not excluded), basis)
 
 
 def _apart(mine: Side | None, others: Side | None, *, added: bool) -> Ends | None:

@@ -65,7 +65,7 @@ def curves(
     echo(f"{trusted} of {len(report.scores)} scores can be trusted at this scale")
     fell = f"{len(report.falls)} of {report.compared} pairs of checkpoints fell beyond chance"
     echo(fell)
-    if report.left_out:
-        echo(f"{report.left_out} evaluations with other settings are left out")
+    if report.excluded:
+        echo(f"{report.excluded} evaluations with other settings are left out")
     if output is not None:
         echo(f"{output}  {size(output.stat().st_size)}")

@@ -144,17 +144,17 @@ def _about_scores(
 
 
 def _print_scores(report: ScoresReport) -> None:
-    from flows.analysis.what_if_scores import GONE, UNCHANGED
+    from flows.analysis.what_if_scores import DROPPED, UNCHANGED
 
     rows = [
         (one.label, one.name.metric, _side(one.before), _side(one.after), _ends(one.difference),
          one.basis, one.reading)
-        for one in report.changes if one.basis not in (GONE, UNCHANGED)
+        for one in report.changes if one.basis not in (DROPPED, UNCHANGED)
     ]  # fmt: skip
     if rows:
         numbers = _number_columns("before", "after", "difference, 95 %")
         print_table(["score", "metric", *numbers, "of what", "reading"], rows)
-    for basis in (UNCHANGED, GONE):
+    for basis in (UNCHANGED, DROPPED):
         if count := sum(one.basis == basis for one in report.changes):
             echo(f"{count} scores are {basis}")
 

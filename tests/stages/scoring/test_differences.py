@@ -173,8 +173,8 @@ def test_coverage_of_bits_per_byte_where_a_few_documents_are_most_of_the_text(n)
     ("compare", "units"),
     [
         (simulation.shares_apart, 200),
-        (simulation.clusters_apart, 100),
-        (simulation.bits_apart, 100),
+        pytest.param(simulation.clusters_apart, 100, marks=pytest.mark.full),
+        pytest.param(simulation.bits_apart, 100, marks=pytest.mark.full),
         pytest.param(simulation.shares_apart, 1000, marks=pytest.mark.full),
         pytest.param(simulation.bits_apart, 1000, marks=pytest.mark.full),
     ],
