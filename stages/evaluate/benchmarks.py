@@ -46,6 +46,11 @@ class Item:
     cluster: str | None = None
     requests: tuple[ItemRequest, ...] = ()
 
+    @property
+    def question(self) -> ItemRequest:
+        """An item of the form `question`, whose answer should name the right choice."""
+        return ItemRequest(self.prompt, (), references=(self.choices[self.answer],))
+
     def ranked(self, delimiter: str) -> tuple[ItemRequest, ...]:
         """How its choices are put to a model; `delimiter` is for one that is put as it is."""
         if self.requests:

@@ -22,6 +22,7 @@ from stages.scoring.answers import (
     NAMED,
     Answer,
     Judge,
+    chrf,
     is_right,
     majority,
     names_in_sentence,
@@ -155,6 +156,8 @@ def _judge(
             taken = rule.extract(answer.text)
             value = float(is_right(taken, answer.references, judge.normalise))
             yield {"metric": judge.name_of(rule), "value": value, "answer": taken}
+    elif judge.metric == "chrf":
+        yield {"metric": "chrf", "value": chrf(answer.text, answer.references)}
     elif judge.metric == "code":
         verdict = verdicts[answer]
         yield {

@@ -24,7 +24,7 @@ from stages.evaluate.benchmarks import TEXT, BadItem, Item
 from stages.evaluate.config import Dtype, EvaluateConfig, EvaluateExecution
 from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.evaluate.questions import Prompt, Writer, judge
-from stages.evaluate.writing import AnswerPart, length_observations, write_answers
+from stages.evaluate.writing import AnswerPart, answer, length_observations, write_answers
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.parallel.ranks import ALONE, Ranks
@@ -291,16 +291,7 @@ class Evaluator:
         if isinstance(part, GenerationPart | QuestionPart):
             return self._write(part)
         if isinstance(part, AnswerPart):
-            answers = write_answers(
-                part,
-                self.model,
-                self.tokenizer,
-                self.stop_ids,
-                seed=config.seed,
-                batch_tokens=execution.batch_tokens,
-                ranks=self.ranks,
-                check_stop=self.check_stop,
-            )
+            answers = write_answers(part, self.writer)
             return PartResult(length_observations(answers), answers=answers)
         if isinstance(part, BenchmarkPart):
             scorer = Scorer(
@@ -335,18 +326,13 @@ class Evaluator:
         return PartResult(observed)
 
     @property
-    def stop_ids(self) -> set[int]:
-        """Tokens that end an answer."""
-        special = (self.special.end, self.special.turn_end)
-        return {token for token in special if token is not None}
-
-    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
-        """Rows of `generations.parquet`, and what the answers to questions are worth."""
-        config = self.config
-        writer = Writer(
+    def writer(self) -> Writer:
+        """The model as one that continues prompts, as the config says."""
+        special, config = (self.special.end, self.special.turn_end), self.config
+        return Writer(
             self.model,
             self.tokenizer,
-            self.stop_ids,
+            {token for token in special if token is not None},
             config.max_new_tokens,
             config.temperature,
             config.seed,
@@ -354,15 +340,23 @@ class Evaluator:
             self.ranks,
             self.check_stop,
         )
-        written = writer.write(part.prompts)
+
+    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
+        """Rows of `generations.parquet`; of questions the answers, and what they are worth."""
+        written = self.writer.write(part.prompts)
         rows: list[dict[str, str | None]] = [
-            {"prompt": prompt.text, "completion": text, "form": prompt.form, "benchmark": None}
-            for prompt, text in zip(part.prompts, written, strict=True)
+            {"prompt": prompt.text, "completion": one.text, "form": prompt.form, "benchmark": None}
+            for prompt, one in zip(part.prompts, written, strict=True)
         ]
         if isinstance(part, GenerationPart):
             return PartResult(generations=rows)
         kept = [{**row, "benchmark": part.items[0].benchmark} for row in rows[:KEPT_ANSWERS]]
-        return PartResult(judge(part.items, written), generations=kept)
+        answers = [
+            answer(item, item.question, one, chat=True)
+            for item, one in zip(part.items, written, strict=True)
+        ]
+        judged = judge(part.items, [one.text for one in written])
+        return PartResult(judged, generations=kept, answers=answers)
 
 
 def measure_part(

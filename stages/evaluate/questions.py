@@ -11,7 +11,7 @@ from stages.evaluate.benchmarks import Item
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.answers import NAMED, names_in_sentence
-from stages.scoring.generation import Generator, Sampling
+from stages.scoring.generation import Generator, Sampling, Written
 from stages.scoring.observations import Observation
 
 
@@ -41,20 +41,29 @@ class Writer:
     ranks: Ranks = ALONE
     check_stop: Callable[[], None] = lambda: None
 
-    def write(self, prompts: Sequence[Prompt]) -> list[str]:
-        """What follows each prompt, without special tokens."""
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        stop_texts: Sequence[str] = (),
+        samples: int = 1,
+        first_number: int = 0,
+    ) -> list[Written]:
+        """What follows each prompt, all samples of it one after another. See `Writing`."""
         longest = max((len(prompt.ids) for prompt in prompts), default=0) + self.max_new_tokens
         batch = max(1, self.batch_tokens // min(longest, self.model.config.context))
         with Generator(
             self.model, self.tokenizer, batch=batch, ranks=self.ranks, check_stop=self.check_stop
         ) as generator:
-            written = generator.write(
+            return generator.write(
                 [prompt.ids for prompt in prompts],
                 Sampling(self.temperature, top_p=1.0, seed=self.seed),
                 max_new_tokens=self.max_new_tokens,
                 stop_ids=self.stop_ids,
+                stop_texts=stop_texts,
+                samples=samples,
+                first_number=first_number,
             )
-        return [one.text for one in written]
 
 
 def judge(items: Sequence[Item], answers: Sequence[str]) -> list[Observation]:

@@ -146,7 +146,8 @@ def choose_items(
 
     chosen = [one for one in choices if is_chosen(one)], [one for one in answers if is_chosen(one)]
     if not any(chosen):
-        names = ", ".join(sorted({b for b, _ in [one.name for one in (*choices, *answers)]}))
+        known = {one.benchmark for one in choices} | {one.benchmark for one in answers}
+        names = ", ".join(sorted(known))
         raise InputError(
             "no item is left to score",
             where="score",

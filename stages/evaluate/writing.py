@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tokenizers import Tokenizer
-
 from stages.evaluate.benchmarks import FREE, Item, ItemRequest
-from stages.evaluate.questions import Prompt
-from stages.model.decoder import Decoder
-from stages.parallel.ranks import ALONE, Ranks
+from stages.evaluate.questions import Prompt, Writer
 from stages.scoring.answers import Answer
-from stages.scoring.generation import Generator, Sampling, Written
+from stages.scoring.generation import Written
 from stages.scoring.observations import Observation
 
 LENGTH = "answer_tokens"
@@ -89,42 +85,27 @@ def answer_parts(
     return parts
 
 
-def write_answers(
-    part: AnswerPart,
-    model: Decoder,
-    tokenizer: Tokenizer,
-    stop_ids: Collection[int],
-    *,
-    seed: int,
-    batch_tokens: int,
-    ranks: Ranks = ALONE,
-    check_stop: Callable[[], None] = lambda: None,
-) -> list[Answer]:
-    """What the model writes to each prompt of a part, all samples of it one after another.
-
-    Passes have at most `batch_tokens` tokens in the cache.
-    """
+def write_answers(part: AnswerPart, writer: Writer) -> list[Answer]:
+    """What the model writes to each prompt of a part, all samples of it one after another."""
     settings = part.settings
-    longest = max(len(prompt.ids) for prompt in part.prompts) + settings.max_new_tokens
-    batch = max(1, batch_tokens // min(longest, model.config.context))
-    with Generator(model, tokenizer, batch=batch, ranks=ranks, check_stop=check_stop) as generator:
-        written = generator.write(
-            [prompt.ids for prompt in part.prompts],
-            Sampling(settings.temperature, top_p=1.0, seed=seed),
-            max_new_tokens=settings.max_new_tokens,
-            stop_ids=stop_ids,
-            stop_texts=settings.stop,
-            samples=settings.samples,
-            first_number=part.first_number,
-        )
-    asked = [one for one in part.requests for _ in range(settings.samples)]
+    writer = replace(
+        writer, max_new_tokens=settings.max_new_tokens, temperature=settings.temperature
+    )
+    written = writer.write(
+        part.prompts,
+        stop_texts=settings.stop,
+        samples=settings.samples,
+        first_number=part.first_number,
+    )
+    requests = [one for one in part.requests for _ in range(settings.samples)]
     return [
-        _answer(item, request, one, settings.chat)
-        for (item, request), one in zip(asked, written, strict=True)
+        answer(item, request, one, chat=settings.chat)
+        for (item, request), one in zip(requests, written, strict=True)
     ]
 
 
-def _answer(item: Item, request: ItemRequest, written: Written, chat: bool) -> Answer:
+def answer(item: Item, request: ItemRequest, written: Written, *, chat: bool) -> Answer:
+    """What the model wrote to a request of an item."""
     return Answer(
         item.benchmark,
         item.item_id,

@@ -228,11 +228,11 @@ def run_program(
         finally:
             os.close(output)
             os.close(errors)
-    said = (read[output], read[errors])
+    texts = (read[output], read[errors])
     if reason in ("time", "output"):
-        return Outcome(reason, None, *said)
+        return Outcome(reason, None, *texts)
     end = read_outcome(read[sandbox.status])
-    return Outcome(end.reason, end.code, *said, end.cpu_seconds)
+    return Outcome(end.reason, end.code, *texts, end.cpu_seconds)
 
 
 def _in_memory(content: bytes) -> int:

@@ -1,10 +1,17 @@
 """Free requests: asked by evaluate, judged by score."""
 
 import json
+import os
+import shutil
+import signal
 
 import pytest
+from forks import in_fork
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.store import Store, failpoints
+from stages.engine.runner import run_stage as run_spec
+from stages.engine.spec import StageSpec
 from stages.evaluate.score import Score
 from stages.evaluate.stage import Evaluate
 
@@ -121,6 +128,74 @@ def test_a_chat_task_is_skipped_without_a_template(run_stage, read_table, given,
     assert set(names) == {"few"}
 
 
+def test_a_chat_task_and_questions_are_asked_in_the_chat_format(
+    run_stage, read_table, given, chat_checkpoint, rows
+):
+    question = {
+        "benchmark": "asked", "item_id": "0", "form": "question", "prompt": "What is a key?",
+        "choices": ["value"], "answer": 0, "requests": [], "metadata": "{}",
+    }  # fmt: skip
+    tasks = [{**task("words"), "chat": True}, task("few")]
+    asked = given("benchmarks", {"00000.parquet": [*rows, question], "tasks.json": tasks})
+    inputs = {"checkpoint": [chat_checkpoint], "benchmarks": [asked]}
+    measured = run_stage(Evaluate, {**QUIET, "max_items": 5}, inputs)
+    written = read_table(measured, "evaluation", "answers.parquet").to_pylist()
+    assert {(row["benchmark"], row["chat"]) for row in written} == {
+        ("words", True), ("few", False), ("asked", True),
+    }  # fmt: skip
+    [one] = [row for row in written if row["benchmark"] == "asked"]
+    assert (one["formulation"], one["shots"], one["references"]) == (None, None, ["value"])
+    assert sum(row["benchmark"] == "words" for row in written) == 5
+    named = {
+        (row["metric"], row["item_id"]): row["value"]
+        for row in read_table(measured, "evaluation", "items.parquet").to_pylist()
+    }
+    scored = run_stage(Score, {}, {"evaluation": [(measured, "evaluation")]})
+    items = read_table(scored, "evaluation", "items.parquet").to_pylist()
+    [again] = [row for row in items if row["metric"] == "named_in_a_sentence"]
+    assert again["value"] == named["named_in_a_sentence", "0"]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("stage", [Evaluate, Score])
+def test_killed_after_each_part_it_goes_on_and_the_bytes_are_the_same(
+    store, tmp_path, given, run_stage, checkpoint, asked, namespaces, stage
+):
+    """By SIGKILL of a fork, in a copy of the store: three parts of answers, two of programs."""
+    if stage is Evaluate:
+        config, inputs = QUIET, {"checkpoint": [checkpoint], "benchmarks": [asked]}
+    else:
+        tests = "assert double(2) == 4"
+        texts = ["def double(x): return 2 * x", "def double(x): return x"]
+        answers = [answer("code", n, texts[n % 2], [tests]) for n in range(22)]
+        evaluation = given("evaluation", written(answers, [task("code", metric="code")]))
+        config, inputs = {}, {"evaluation": [evaluation]}
+    copied = Store.open(shutil.copytree(store.url, tmp_path / "copy").as_posix())
+    before = run_stage(stage, config, inputs)
+    references = {
+        role: [copied.reference(manifest, output) for manifest, output in some]
+        for role, some in inputs.items()
+    }
+    spec = StageSpec.make(stage, config, references, {"workers": 1})
+
+    def kill(point):
+        if point == "shard recorded":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def run_killed():
+        failpoints.on_failpoint = kill
+        run_spec(copied, spec)
+
+    kills = 0
+    while (code := in_fork(run_killed)) == -signal.SIGKILL:
+        kills += 1
+    assert code == 0
+    assert kills == (4 if stage is Evaluate else 2)
+    after = copied.manifest(spec.stage, before.key)
+    assert after.outputs["evaluation"].digest == before.outputs["evaluation"].digest
+    assert after.counts == before.counts
+
+
 # Judged answers that are written by hand
 
 
@@ -133,18 +208,19 @@ def answer(benchmark, number, text, references, sample=0):
     }  # fmt: skip
 
 
+def written(answers, tasks):
+    """Files of an evaluation with these answers."""
+    tables = ("results", "items", "choices", "generations")
+    empty = {f"{name}.parquet": [] for name in tables}
+    return {**empty, "answers.parquet": answers, "tasks.json": tasks}
+
+
 @pytest.fixture
 def score(given, run_stage, read_table):
     """`score(tasks, answers, **config)` → results by (benchmark, metric), judgements, manifest."""
 
     def run(tasks, answers, **config):
-        evaluation = given(
-            "evaluation",
-            {
-                "results.parquet": [], "items.parquet": [], "choices.parquet": [],
-                "generations.parquet": [], "answers.parquet": answers, "tasks.json": tasks,
-            },
-        )  # fmt: skip
+        evaluation = given("evaluation", written(answers, tasks))
         manifest = run_stage(Score, config, {"evaluation": [evaluation]})
         results = read_table(manifest, "evaluation", "results.parquet").to_pylist()
         judged = read_table(manifest, "evaluation", "judgements.parquet").to_pylist()

@@ -72,6 +72,12 @@ ATTACKS = {
         "try: bytearray(1 << 30)\nexcept MemoryError: print('MemoryError')",
         "MemoryError",
     ),
+    "files in memory": (
+        "def fill():\n"
+        "    with open(os.memfd_create('x'), 'wb') as file: file.write(bytes(17 << 20))\n"
+        "trying(fill)",
+        "EFBIG",
+    ),
     "memory outside of a process": ("calling('shmget', 0, 1 << 20, 0o1600)", "ENOSPC"),
     "higher limits": (
         "trying(resource.setrlimit, resource.RLIMIT_AS, (1 << 40, 1 << 40))\n"

@@ -249,6 +249,7 @@ def test_no_descriptor_and_no_folder_is_left(isolation, monkeypatch, tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1_800)
 @pytest.mark.usefixtures("namespaces")
 def test_humaneval_passes_with_its_own_solutions_and_fails_without(shared_data: Path):
     import zstandard

@@ -12,6 +12,7 @@ from stages.scoring.answers import (
     Extraction,
     Judge,
     Normalise,
+    chrf,
     is_right,
     majority,
     names_in_sentence,
@@ -154,6 +155,15 @@ def test_writing_alike_ends_for_any_text(text):
     normalise_minerva(text)
     last_boxed(text)
     assert same_latex(text, text)
+
+
+def test_overlap_of_characters():
+    """`abc` and `abd`: orders 1 to 3 have 2 of 3, 1 of 2 and 0 of 1 in common: mean 7/18."""
+    assert chrf("a b c", ["abd"]) == pytest.approx(7 / 18)
+    assert chrf("abc", ["xyz", "abc"]) == 1.0
+    assert chrf("", ["abc"]) == chrf("abc", []) == 0.0
+    # Recall counts four times: precision 1 and recall 1/2 of order 1 alone.
+    assert chrf("a", ["ab"]) == pytest.approx(5 * 0.5 / (4 + 0.5))
 
 
 def test_an_answer_names_what_it_was_asked_about_in_a_whole_sentence():
