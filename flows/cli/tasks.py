@@ -1,4 +1,4 @@
-"""`ingot tasks [NAME]`: the evaluation tasks that come with Ingot, or one of them and what it asks."""
+"""`ingot tasks [NAME]`: the evaluation tasks that come with Ingot, or one and what it asks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,12 @@ def tasks(
 
 
 def _find(name: str) -> Task:
-    from stages.examples.task_files import read_task_file, shipped_files, shipped_task, shipped_tasks
+    from stages.examples.task_files import (
+        read_task_file,
+        shipped_files,
+        shipped_task,
+        shipped_tasks,
+    )
 
     if name.endswith(".yaml"):
         return next(iter(read_task_file(name).values()))
@@ -82,10 +87,8 @@ def _list(*, as_json: bool) -> None:
         ways = ", ".join(sorted(task.ways, key=lambda way: way != task.default))
         fields = ", ".join(task.fields)
         rows.append((stem + suffix, ways, metric_name(task), task.licence, fields))
-    print_table(
-        ["task", Column("formulations", wraps=True), "metric", "licence", Column("fields", wraps=True)],
-        rows,
-    )
+    ways_column, fields_column = Column("formulations", wraps=True), Column("fields", wraps=True)
+    print_table(["task", ways_column, "metric", "licence", fields_column], rows)
 
 
 def metric_name(task: Task) -> str:
@@ -165,7 +168,7 @@ def _write(task: Task, name: str, shots: int | None, path: Path) -> None:
         with path.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise UsageError("there is a file already", where=str(path), hint="remove it first") from None
+        raise UsageError("it exists already", where=str(path), hint="remove it first") from None
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(path)) from None
     echo(f"{path}: task {task.name}_{name}")

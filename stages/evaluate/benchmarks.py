@@ -27,6 +27,11 @@ class ItemRequest:
     formulation: str | None = None
     shots: int | None = None
     references: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
+
+    def before(self, choice: int) -> str:
+        """What a choice is scored after: the prompt, and the choice's own context if it has one."""
+        return self.prompt + self.contexts[choice] if self.contexts else self.prompt
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ def read_items(
                         one["formulation"],
                         one["shots"],
                         tuple(one["references"]),
+                        tuple(one.get("contexts") or ()),
                     )
                     for one in row.get("requests") or ()
                 ),

@@ -120,9 +120,7 @@ def make_examples(
     context.conserve(records_in=total.rows_in, out=total.rows_out, dropped=total.bad)
 
 
-def matching_files(
-    files: list[SourceFile], pattern: str | None, where: str
-) -> list[SourceFile]:
+def matching_files(files: list[SourceFile], pattern: str | None, where: str) -> list[SourceFile]:
     """The files whose names match a pattern (fnmatch), all without one. InputError if none does."""
     if pattern is None:
         return files

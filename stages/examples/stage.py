@@ -24,7 +24,7 @@ class ExamplesStage(Stage):
     reproducible = "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs: ClassVar[dict[str, str]] = {}
-    libraries = ("zstandard", "pyarrow")
+    libraries: ClassVar[tuple[str, ...]] = ("zstandard", "pyarrow")
     handles_documents = True
     Config, Execution = ExamplesConfig, Execution
     converter: ClassVar[str]

@@ -180,8 +180,8 @@ class Task(Config):
     @cached_property
     def digest(self) -> str:
         """16 hex digits of all that the task says, its example aside."""
-        said = {**self.plain(), "example": None}
-        return hashlib.blake2b(canonical_json(said), digest_size=8).hexdigest()
+        content = {**self.plain(), "example": None}
+        return hashlib.blake2b(canonical_json(content), digest_size=8).hexdigest()
 
     def way(self, name: str) -> Ranked | Free:
         """A formulation. UsageError with the nearest name where the task has none of it."""
@@ -193,8 +193,8 @@ class Task(Config):
     def described(self) -> dict[str, Any]:
         """The task as `tasks.json` has it."""
         ways = {name: way.plain() for name, way in self.ways.items()}
-        said = {name: value for name, value in self.plain().items() if name != "example"}
-        return {**said, "formulations": ways, "digest": self.digest}
+        plain = {name: value for name, value in self.plain().items() if name != "example"}
+        return {**plain, "formulations": ways, "digest": self.digest}
 
     def _templates(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Each template: its place, its source, and the names beside the fields that it may use."""

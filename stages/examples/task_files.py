@@ -75,13 +75,13 @@ def parse_tasks(raw: bytes, stem: str, where: str) -> dict[str, Task]:
     if len(raw) > MAX_BYTES:
         raise UsageError(f"a task file of more than {MAX_BYTES:,} bytes", where=where)
     try:
-        value = yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - a SafeLoader.
+        value = yaml.load(raw.decode(), Loader=_Loader)
     except UnicodeDecodeError:
         raise UsageError("it is not UTF-8", where=where) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"no YAML: {_one_line(error)}", where=where) from None
     if not isinstance(value, dict):
-        raise UsageError("a task file is a mapping", where=where, hint="see docs/how-to/own-task.md")
+        raise UsageError("it is no mapping", where=where, hint="see docs/how-to/own-task.md")
     variants = value.pop("variants", None)
     if "name" in value:
         raise UsageError("unknown key 'name'", where=where, hint="a task is named by its file")
@@ -101,7 +101,7 @@ def _one_line(error: Exception) -> str:
 
 def _variants(value: Any, where: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Each variant's suffix and words; of a list, suffixes without words."""
-    entries = dict.fromkeys(value, {}) if isinstance(value, list) else value
+    entries = dict.fromkeys(value) if isinstance(value, list) else value
     if not isinstance(entries, dict) or not entries:
         raise UsageError("variants: a list of names, or names with their words", where=where)
     for suffix, words in entries.items():
@@ -110,7 +110,7 @@ def _variants(value: Any, where: str) -> Iterator[tuple[str, dict[str, str]]]:
             raise UsageError(f"variants.{suffix}: words are texts", where=where)
         for word in (*words.values(), str(suffix)):
             if not _WORD.fullmatch(word):
-                raise UsageError(f"variants.{suffix}: a word holds one of \"\\{{}}<>", where=where)
+                raise UsageError(f'variants.{suffix}: a word holds one of "\\{{}}<>', where=where)
         yield str(suffix), words
 
 

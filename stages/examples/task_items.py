@@ -21,7 +21,6 @@ from stages.examples.task import (
     Free,
     Ranked,
     Task,
-    Templates,
     text_list,
 )
 from stages.examples.templates import Expression, RenderError, Template

@@ -2,8 +2,9 @@
 
 A task file may come from anybody, so what its templates can do is listed here, and all else is
 refused before anything is rendered: fields, indices and slices, string methods and filters without
-effects, `+`, conditions, and one level of loops over a list of the row. Attributes reach the keys of
-a row alone. Each rendering has a budget of characters, which bounds time and memory without a clock.
+effects, `+`, conditions, and one level of loops over a list of the row. Attributes reach only the
+keys of a row. Each rendering has a budget of characters, which bounds time and memory without a
+clock.
 
 What is allowed means the same in Jinja itself, so that lm-evaluation-harness renders such templates
 to the same text.

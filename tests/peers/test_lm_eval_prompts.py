@@ -27,7 +27,7 @@ from tests.stages.benchmarks.published_rows import REBUILT, Row, made_rows
 
 PEER = os.environ.get("INGOT_PEERS_LM_EVAL")
 SCRIPT = Path(__file__).parent / "lm_eval_prompts.py"
-MOST = 208
+MOST = 68
 """Real rows of each data set: the harness compiles its templates for each again."""
 ORIGIN = Origin("0" * 32, "rows.jsonl", "rows")
 FOLDERS = {
@@ -43,8 +43,9 @@ FOLDERS = {
     "mmlu_*_continuation": "mmlu/continuation/mmlu_{subject}",
 }  # fmt: skip
 """The harness's task → its file, where that is not `NAME/NAME`."""
-ZERO_SHOT = ("lambada", "ifeval")
-"""The harness joins LAMBADA's examples by two spaces, and has no answer to one of IFEval."""
+ZERO_SHOT = ("lambada", "ifeval", "humaneval")
+"""The harness joins LAMBADA's examples by two spaces, has no answer to one of IFEval, and shows the
+tests as the answer to one of HumanEval."""
 FAMILIES = {"xnli_": "xnli/{0}", "xcopa_": "xcopa/default_{1}", "belebele_": "belebele/{0}"}
 FAMILIES |= {"xstorycloze_": "xstorycloze/default_{1}"}
 
@@ -107,7 +108,7 @@ def cases(stem: str) -> Iterator[tuple[Task, str, str, list[Row], list[Row], int
     """Task, formulation, the harness's file, rows, examples, shots: one for each job."""
     for task in shipped_tasks(stem).values():
         own = made_rows(stem)
-        sets = [(own[:14], own[14:])]
+        sets = [(own[: 14 if len(shipped_tasks(stem)) < 3 else 3], own[14:])]
         real = real_rows(stem)
         if real and len(shipped_tasks(stem)) < 3:
             sets.append((real[8:], real[:8]))
@@ -205,7 +206,7 @@ def test_the_files_that_are_written_for_the_harness_ask_the_same(tmp_path: Path)
             ours(task, name, job["rows"], job["examples"], shots), theirs, strict=True
         ):
             assert mine["requests"] == peer["requests"], (task.name, name, shots)
-            if mine["answer"] is not None:
+            if name != "free":
                 assert mine["answer"] == int(peer["target"])
 
 
