@@ -16,11 +16,11 @@ from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.analysis.unpaired_scores import check_task_versions, independent_differences
+from flows.analysis.unpaired_scores import independent_differences
 from stages.engine.inputs import Input
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
 from stages.scoring.metrics import label
-from stages.scoring.observations import ScoreName
+from stages.scoring.observations import TASKS, ScoreName
 
 KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
@@ -106,7 +106,7 @@ def compare_evaluations(
     compared.
     """
     before, after = read_items(store, a), read_items(store, b)
-    check_task_versions(store, a, b)
+    check_tasks(store, a, b)
     pairs = pair_scores(before, after, metrics)
     pairs += [
         ScorePair(name, difference, 0, by_item=False)
@@ -121,6 +121,26 @@ def compare_evaluations(
             hint=f"metrics of both: {', '.join(known) or 'none'}",
         )
     return judge_pairs(pairs)
+
+
+def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
+    """UsageError where the two were measured with different versions of a task."""
+    before, after = (
+        {task["name"]: task["version"] for task in _output(store, one).read_json(TASKS)}
+        for one in (a, b)
+    )
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            raise UsageError(
+                f"task '{name}' is version {before[name]} in {short(a.key)} and {after[name]} in "
+                f"{short(b.key)}: their prompts may differ",
+                hint="measure both with one version",
+            )
+
+
+def _output(store: Store, manifest: Manifest) -> Input:
+    name = next(name for name, output in manifest.outputs.items() if output.kind == KIND)
+    return Input.from_manifest(store, manifest, name)
 
 
 def pair_scores(
