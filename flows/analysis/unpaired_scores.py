@@ -1,4 +1,4 @@
-"""What two evaluations have besides items: versions of tasks, and scores without items.
+"""Scores that two evaluations have, one of them without items.
 
 Results of published models often come without their samples. Such a score is compared as that of
 two independent samples, whose interval is wider than a paired one.
@@ -10,13 +10,11 @@ import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from artifacts_schema.errors import UsageError
-from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.scoring.differences import PairedDifference
-from stages.scoring.observations import TASKS, ScoreName
+from stages.scoring.observations import ScoreName
 from stages.scoring.uncertainty import NORMAL_95
 
 KIND = "evaluation"
@@ -27,27 +25,6 @@ def evaluation_of(store: Store, manifest: Manifest) -> Input:
     """The evaluation among the outputs of a manifest that has one."""
     names = (name for name, output in manifest.outputs.items() if output.kind == KIND)
     return Input.from_manifest(store, manifest, next(names))
-
-
-def check_task_versions(store: Store, a: Manifest, b: Manifest) -> None:
-    """UsageError where both have a task of one name in two versions: its items are not the same."""
-    before, after = (_versions(evaluation_of(store, one)) for one in (a, b))
-    differing = [
-        f"{name} ({before[name]} and {after[name]})"
-        for name in sorted(before.keys() & after.keys())
-        if before[name] != after[name]
-    ]
-    if differing:
-        raise UsageError(
-            f"tasks are of two versions: {', '.join(differing)[:500]}",
-            where=f"{short(a.key)} and {short(b.key)}",
-            hint="measure both with one version of the task",
-        )
-
-
-def _versions(evaluation: Input) -> dict[str, str]:
-    tasks = evaluation.read_json(TASKS) if evaluation.has(TASKS) else []
-    return {task["name"]: str(task["version"]) for task in tasks}
 
 
 def independent_differences(

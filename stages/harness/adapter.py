@@ -194,19 +194,21 @@ class CheckpointModel(TemplateLM):
         texts = [""] * len(requests)
         context = self.model.config.context
         for settings, numbers in groups.items():
-            batch = max(1, self.batch_tokens // context)
+            most = context - settings.length
+            prompts = [self._prompt(requests[number].args[0])[-most:] for number in numbers]
+            longest = max(map(len, prompts)) + settings.length
+            batch = max(1, self.batch_tokens // longest)
             with Generator(
                 self.model, self.vocabulary, batch=batch, check_stop=self.check_stop
             ) as generator:
                 written = generator.write(
-                    [self._prompt(requests[n].args[0])[-(context - settings.length) :]
-                     for n in numbers],
+                    prompts,
                     settings.sampling,
                     max_new_tokens=settings.length,
                     stop_ids=ends,
                     stop_texts=settings.stops,
                     first_number=numbers[0],
-                )  # fmt: skip
+                )
             for number, one in zip(numbers, written, strict=True):
                 texts[number] = one.text
         return texts

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from stages.judge.journal import Answer, Journal
     from stages.judge.verdicts import Comparison, Pair
 
-JOURNAL = "answers.jsonl"
+JOURNAL, KEPT = "answers.jsonl", "kept.jsonl"
+ANSWERS = "answers"
+"""Name under which a remote store has the journal."""
 PUBLISHED_EVERY = 50
 """Answers after which those so far are published to a remote store."""
 
@@ -49,7 +51,6 @@ class Judge(Stage):
 
     def run(self, context: Context) -> None:
         """Labelled pairs first, then those of the evaluations."""
-        from stages.judge.journal import Journal
         from stages.judge.pairs import evaluation_pairs, human_pairs
         from stages.judge.verdicts import draw
 
@@ -71,7 +72,7 @@ class Judge(Stage):
                 hint="a and b must have answered the same items (give their benchmarks), or have "
                 "written after the same prompts",
             )
-        journal = Journal(context.work / JOURNAL)
+        journal = open_journal(context)
         journal.take(_earlier_answers(context))
         judge = _Judge(context, journal)
         agreed = judge.compare(labelled)
@@ -202,7 +203,28 @@ class _Judge:
 
     def _publish(self) -> None:
         if self.journal.path.exists():
-            self.context.state.publish("answers", self.journal.path)
+            self.context.state.publish(ANSWERS, self.journal.path)
+
+
+def open_journal(context: Context) -> Journal:
+    """The answers of this machine, and those that another one has published in a remote store.
+
+    What is here is set aside until it is joined with the others, so no kill loses any.
+    """
+    from stages.judge.journal import Journal
+
+    path, kept = context.work / JOURNAL, context.work / KEPT
+    if ANSWERS in context.state.published():
+        if path.exists() and not kept.exists():
+            path.rename(kept)
+        context.state.fetch(ANSWERS)
+    journal = Journal(path)
+    if kept.exists():
+        for request, answer in Journal(kept).answers.items():
+            if request not in journal.answers:
+                journal.add(answer)
+        kept.unlink()
+    return journal
 
 
 def _digest(body: Mapping[str, Any]) -> str:

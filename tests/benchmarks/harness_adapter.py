@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--written", action="store_true", help="generate_until alone")
     options = parser.parse_args()
     torch.set_num_threads(1)
     vocabulary = train(
@@ -101,6 +102,8 @@ def main() -> None:
             ("multiple_choice", CHOICES, 5),
             ("generate_until", WRITTEN, 0),
         ):
+            if options.written and kind != "generate_until":
+                continue
             text = TASK.format(path=path, kind=kind, more=more, shots=shots)
             (Path(folder) / "made.yaml").write_text(text)
             seconds = []

@@ -76,5 +76,5 @@ def test_lower_perplexity_is_better_and_characters_are_no_translation_error(stor
 def test_another_version_of_a_task_is_refused_by_name(store, evaluation):
     a = evaluation([result("accuracy", 0.5, 0.1)], [item(n, 1) for n in range(5)])
     b = evaluation([result("accuracy", 0.5, 0.1)], [item(n, 0) for n in range(5)], "2.0")
-    with pytest.raises(UsageError, match=r"quiz \(1.0 and 2.0\)"):
+    with pytest.raises(UsageError, match=r"task 'quiz' is version 1.0 in .* and 2.0 in"):
         compare_evaluations(store, a, b)

@@ -214,6 +214,24 @@ def test_equal_bytes_after_kills_and_finished_tasks_are_kept(measure, read_input
         assert tables[0] == tables[1]
 
 
+@pytest.mark.full
+def test_two_workers_write_the_bytes_of_one(measure, read_input):
+    outputs = []
+    for workers, limit in ((1, 5), (2, 5)):
+        # A seed that decides nothing here makes another key.
+        made = measure({"tasks": ["last_word", "colours"], "limit": limit, "seed": workers},
+                       workers=workers)  # fmt: skip
+        outputs.append(
+            [
+                read_input(made, output).read_bytes(path)
+                for output in ("evaluation", "samples")
+                for path in read_input(made, output).paths()
+                if path != "tasks.json"
+            ]
+        )
+    assert outputs[0] == outputs[1]
+
+
 def test_batch_size_moves_no_choice_and_no_score_beyond_the_tolerance(measure, read_samples):
     small, large = (
         read_samples(measure({"tasks": ["colours"], "shots": 1}, batch_tokens=size))

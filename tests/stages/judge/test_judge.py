@@ -2,21 +2,22 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from artifacts_schema.errors import InputError, Stopped, UsageError
-from stages.judge.journal import Journal
-from stages.judge.stage import Judge
+from stages.judge.journal import Answer, Journal
+from stages.judge.stage import ANSWERS, JOURNAL, Judge, open_journal
 
 from .judge_server import completion
 
-ANSWERS = re.compile(r"<answer \w+>\n(.*?)\n</answer", re.DOTALL)
+SHOWN = re.compile(r"<answer \w+>\n(.*?)\n</answer", re.DOTALL)
 
 
 def shown(body):
     """The two answers in the order in which they are shown."""
-    return ANSWERS.findall(body["messages"][0]["content"])
+    return SHOWN.findall(body["messages"][0]["content"])
 
 
 def prefers_good(_, body):
@@ -287,3 +288,39 @@ def test_real_preferences_are_asked_about(serve, judge, shared_data, run_stage, 
     judged = judge(serve(shorter), {"preferences": [(pairs, "preferences")]})
     assert scores(judged)["human/hh", "agreement"]["value"] == pytest.approx(expected)
     assert judged.counts["requests"] == 80
+
+
+def test_answers_of_another_machine_are_joined_with_those_of_this_one(tmp_path, monkeypatch):
+    """A remote store has what another machine published; here is what was not published yet."""
+    path, published = tmp_path / JOURNAL, tmp_path / "published.jsonl"
+    for file, names in ((published, "ab"), (path, "bcde")):
+        for name in names:
+            Journal(file).add(Answer(name * 64, f"Verdict of {name}", "answered"))
+
+    class Killed(BaseException):
+        pass
+
+    class State:
+        @staticmethod
+        def published():
+            return [ANSWERS]
+
+        @staticmethod
+        def fetch(name):
+            path.write_bytes(published.read_bytes())
+            return True
+
+    context = SimpleNamespace(work=tmp_path, state=State())
+    add, added = Journal.add, []
+
+    def die(journal, answer):
+        add(journal, answer)
+        added.append(answer)
+        if len(added) == 2:
+            raise Killed
+
+    monkeypatch.setattr(Journal, "add", die)
+    with pytest.raises(Killed):
+        open_journal(context)
+    assert sorted(name[0] for name in open_journal(context).answers) == list("abcde")
+    assert not (tmp_path / "kept.jsonl").exists()
