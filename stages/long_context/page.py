@@ -15,7 +15,7 @@ def page(artifact: Artifact) -> list[Figure]:
     """Items by family and length with their tokens, and some of them."""
     output = artifact.output("benchmarks")
     counts: dict[tuple[str, int, str], list[int]] = {}
-    samples = []
+    samples: list[Sample] = []
     for shard in output.shards():
         rows = shard.read(["benchmark", "item_id", "requests", "answer", "metadata"]).to_pylist()
         for row in rows:
