@@ -93,9 +93,10 @@ MODEL_KINDS = (
                 Column(
                     "requests",
                     "list<struct<formulation: string, shots: int32, prompt: string, "
-                    "choices: list<string>, references: list<string>>>",
+                    "choices: list<string>, references: list<string>, contexts: list<string>>>",
                     "How the item is put to a model; empty: `prompt` and `choices` as they are. "
-                    "What is scored is prompt + choice; `references` are right answers of `free`.",
+                    "A choice is scored after the prompt and, where there are `contexts`, after "
+                    "that of its place; `references` are right answers of `free`.",
                 ),
                 METADATA,
             )
@@ -348,7 +349,7 @@ MODEL_KINDS = (
                     "low",
                     "float64?",
                     "Lower end of its 95 % interval: Wilson's for shares (accuracy, recall), else "
-                    "1.96 standard errors below it.",
+                    "Student's t over units.",
                 ),
                 Column("high", "float64?", "Upper end of that interval."),
                 Column("count", "int64", "Items (or bytes, for bits_per_byte) behind it."),
@@ -414,6 +415,21 @@ MODEL_KINDS = (
                 ),
                 Column("references", "list<string>", "Right answers; of code the test program."),
                 Column("chat", "bool", "Whether it was asked in the chat format."),
+            ),
+            "judgements.parquet": make_table(
+                Column("benchmark", "string", "Benchmark."),
+                Column("item_id", "string", "Item."),
+                FORMULATION,
+                SHOTS,
+                Column("sample", "int32", "Number of the answer among the item's, from 0."),
+                Column("metric", "string", "Metric, with the name of the rule of extraction."),
+                Column("value", "float64", "1 for right, of several instructions how many."),
+                Column("weight", "float64", "What the value is of: 1, or the instructions."),
+                Column("answer", "string?", "What was taken from the text; null: nothing."),
+                Column(
+                    "outcome", "string?", "Of a program: `passed`, `failed`, `timeout`, `memory`."
+                ),
+                Column("detail", "string?", "Why it failed; the program may have written it."),
             ),
             "generations.parquet": make_table(
                 Column("prompt", "string", "The prompt as the model saw it."),

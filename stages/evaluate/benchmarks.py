@@ -27,6 +27,11 @@ class ItemRequest:
     formulation: str | None = None
     shots: int | None = None
     references: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
+
+    def before(self, choice: int) -> str:
+        """What a choice is scored after: the prompt, and the choice's own context if it has one."""
+        return self.prompt + self.contexts[choice] if self.contexts else self.prompt
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,11 @@ class Item:
     answer: int
     cluster: str | None = None
     requests: tuple[ItemRequest, ...] = ()
+
+    @property
+    def question(self) -> ItemRequest:
+        """An item of the form `question`, whose answer should name the right choice."""
+        return ItemRequest(self.prompt, (), references=(self.choices[self.answer],))
 
     def ranked(self, delimiter: str) -> tuple[ItemRequest, ...]:
         """How its choices are put to a model; `delimiter` is for one that is put as it is."""
@@ -92,6 +102,7 @@ def read_items(
                         one["formulation"],
                         one["shots"],
                         tuple(one["references"]),
+                        tuple(one.get("contexts") or ()),
                     )
                     for one in row.get("requests") or ()
                 ),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
+from stages.sandbox.sandbox import Isolation
 from stages.scoring.metrics import Normalisation
 from stages.training.config import RanksExecution
 
@@ -93,6 +94,22 @@ class EvaluateExecution(RanksExecution):
 class ScoreConfig(Config):
     """Which metrics of which items."""
 
+    pass_at: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(1, 10, 100),
+        description="k of pass@k, of tasks that have so many samples; that of 1 is always there.",
+    )
+    isolation: Isolation = Field(
+        default="namespaces",
+        description="How programs that a model wrote are run. `limits`: as this user, with limits "
+        "but able to read files and reach the network; for machines that forbid namespaces.",
+    )
+    program_seconds: int = Field(
+        default=10, ge=1, le=600, description="Processor time of one program; more is a `timeout`."
+    )
+    program_memory: int = Field(
+        default=512 << 20, ge=64 << 20, description="Bytes of address space of one program."
+    )
+
     normalisations: tuple[Normalisation, ...] = Field(
         default=("sum", "characters", "bytes", "tokens"),
         min_length=1,
@@ -102,6 +119,13 @@ class ScoreConfig(Config):
     )
     benchmarks: tuple[str, ...] = Field(
         default=(), description="Patterns of names, as `arc_*`; empty: all."
+    )
+    formulations: tuple[str, ...] = Field(
+        default=(),
+        description="Of items that were put in several ways, these alone, as `cloze`; empty: all.",
+    )
+    shots: tuple[int, ...] = Field(
+        default=(), description="Of these numbers of few-shot examples alone; empty: all."
     )
     max_overlap: float | None = Field(
         default=None,

@@ -25,6 +25,7 @@ from stages.scoring.choices import Choice
 from stages.scoring.likelihood import (
     Request,
     Scored,
+    continuation_request,
     continuation_requests,
     encode_text,
     rolling_requests,
@@ -112,19 +113,20 @@ def _notes(requests: Sequence[Request], context: int) -> list[str]:
     longest = max(len(one.context) + len(one.continuation) for one in requests)
     if longest > context + 1:
         notes.append("prompts_cut")
-    texts = sorted(one.continuation for one in requests)
-    if any(a == b for a, b in pairwise(texts)):
+    pairs = [*pairwise(sorted((one.context, one.continuation) for one in requests))]
+    alike = [(a, b) for (before, a), (before_b, b) in pairs if before == before_b]
+    if any(a == b for a, b in alike):
         notes.append("equal_choices")
-    if any(a != b and a == b[: len(a)] for a, b in pairwise(texts)):
+    if any(a != b and a == b[: len(a)] for a, b in alike):
         notes.append("prefix_choices")
     return notes
 
 
 def _choices(item: Item, put: ItemRequest, scores: Sequence[Scored]) -> Iterator[Choice]:
-    digest = hashlib.blake2b(put.prompt.encode(), digest_size=8).hexdigest()
     alone = scores[len(put.choices) :]
     for number, (text, scored) in enumerate(zip(put.choices, scores, strict=False)):
         bare = text.lstrip()
+        digest = hashlib.blake2b(put.before(number).encode(), digest_size=8).hexdigest()
         for one in (scored, *alone[number : number + 1]):
             _check_finite(item, one.log_likelihoods, f"choice {number}")
         yield Choice(
@@ -156,7 +158,13 @@ def _check_finite(item: Item, values: NDArray[np.float64], what: str) -> None:
 def _requests(scorer: Scorer, put: ItemRequest, unconditional: bool) -> list[Request]:
     """One for each choice after the prompt, then one for each after nothing."""
     tokenizer, prefix = scorer.tokenizer, scorer.prefix
-    after = continuation_requests(tokenizer, put.prompt, put.choices, prefix=prefix)
+    if put.contexts:
+        after = [
+            continuation_request(tokenizer, put.before(number), choice, prefix=prefix)
+            for number, choice in enumerate(put.choices)
+        ]
+    else:
+        after = continuation_requests(tokenizer, put.prompt, put.choices, prefix=prefix)
     alone = [one.lstrip() for one in put.choices] if unconditional else []
     return after + continuation_requests(tokenizer, "", alone, prefix=prefix)
 

@@ -24,9 +24,13 @@ from stages.evaluate.benchmarks import TEXT, BadItem, Item
 from stages.evaluate.config import Dtype, EvaluateConfig, EvaluateExecution
 from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.evaluate.questions import Prompt, Writer, judge
+from stages.evaluate.writing import AnswerPart, answer, length_observations, write_answers
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.answers import Answer
+from stages.scoring.answers import from_table as answers_from_table
+from stages.scoring.answers import to_table as answers_to_table
 from stages.scoring.choices import Choice, choice_observations
 from stages.scoring.choices import from_table as choices_from_table
 from stages.scoring.choices import to_table as choices_to_table
@@ -131,17 +135,21 @@ def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list
     """
     if not config.text_prompts and not config.chat_prompts:
         return []
-    tokenizer = read_tokenizer(checkpoint)
-    described = checkpoint.read_json("tokenizer_config.json")
-    special = SpecialTokens.from_config(tokenizer, described)
-    prompts = [
-        Prompt("text", text, (special.context, *encode_text(tokenizer, text)))
-        for text in config.text_prompts
-    ]
+    prompts = render_texts(checkpoint, config.text_prompts)
     chats = render_questions(checkpoint, config.chat_prompts)
     if chats is None and config.chat_prompts:
         log.warning("the checkpoint has no chat template: no chat prompt is asked")
     return [*prompts, *(chats or [])]
+
+
+def render_texts(checkpoint: Input, texts: Sequence[str]) -> list[Prompt]:
+    """Prompts of texts that the model goes on writing."""
+    tokenizer = read_tokenizer(checkpoint)
+    described = checkpoint.read_json("tokenizer_config.json")
+    special = SpecialTokens.from_config(tokenizer, described)
+    return [
+        Prompt("text", text, (special.context, *encode_text(tokenizer, text))) for text in texts
+    ]
 
 
 def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt] | None:
@@ -167,7 +175,7 @@ PRECISIONS: dict[Dtype, Precision] = {
 }
 """Names of the same types in training."""
 
-OBSERVATIONS, CHOICES = "observations", "choices"
+OBSERVATIONS, CHOICES, WRITTEN = "observations", "choices", "answers"
 USUAL: tuple[Normalisation, ...] = ("sum", "bytes")
 """Normalisations that an evaluation itself has; `score` has the others."""
 
@@ -221,7 +229,7 @@ class QuestionPart:
     prompts: tuple[Prompt, ...]
 
 
-Part = BenchmarkPart | HeldOutPart | GenerationPart | QuestionPart
+Part = BenchmarkPart | HeldOutPart | GenerationPart | QuestionPart | AnswerPart
 
 
 @dataclass(frozen=True)
@@ -234,6 +242,7 @@ class PartResult:
     choices: list[Choice] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
     """How many items of which peculiarity: see `MeasuredChoices`."""
+    answers: list[Answer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -281,6 +290,9 @@ class Evaluator:
         config, execution = self.config, self.execution
         if isinstance(part, GenerationPart | QuestionPart):
             return self._write(part)
+        if isinstance(part, AnswerPart):
+            answers = write_answers(part, self.writer)
+            return PartResult(length_observations(answers), answers=answers)
         if isinstance(part, BenchmarkPart):
             scorer = Scorer(
                 self.model,
@@ -313,28 +325,38 @@ class Evaluator:
         )
         return PartResult(observed)
 
-    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
-        """Rows of `generations.parquet`, and what the answers to questions are worth."""
-        special, config = self.special, self.config
-        writer = Writer(
+    @property
+    def writer(self) -> Writer:
+        """The model as one that continues prompts, as the config says."""
+        special, config = (self.special.end, self.special.turn_end), self.config
+        return Writer(
             self.model,
             self.tokenizer,
-            {token for token in (special.end, special.turn_end) if token is not None},
+            {token for token in special if token is not None},
             config.max_new_tokens,
             config.temperature,
             config.seed,
+            self.execution.batch_tokens,
             self.ranks,
             self.check_stop,
         )
-        written = writer.write(part.prompts)
+
+    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
+        """Rows of `generations.parquet`; of questions the answers, and what they are worth."""
+        written = self.writer.write(part.prompts)
         rows: list[dict[str, str | None]] = [
-            {"prompt": prompt.text, "completion": text, "form": prompt.form, "benchmark": None}
-            for prompt, text in zip(part.prompts, written, strict=True)
+            {"prompt": prompt.text, "completion": one.text, "form": prompt.form, "benchmark": None}
+            for prompt, one in zip(part.prompts, written, strict=True)
         ]
         if isinstance(part, GenerationPart):
             return PartResult(generations=rows)
         kept = [{**row, "benchmark": part.items[0].benchmark} for row in rows[:KEPT_ANSWERS]]
-        return PartResult(judge(part.items, written), generations=kept)
+        answers = [
+            answer(item, item.question, one, chat=True)
+            for item, one in zip(part.items, written, strict=True)
+        ]
+        judged = judge(part.items, [one.text for one in written])
+        return PartResult(judged, generations=kept, answers=answers)
 
 
 def measure_part(
@@ -362,6 +384,7 @@ def measure_part(
         result = evaluator.measure(part)
     out.write_scratch(OBSERVATIONS, to_table(result.observed))
     out.write_scratch(CHOICES, choices_to_table(result.choices))
+    out.write_scratch(WRITTEN, answers_to_table(result.answers))
     return {
         "bad": [astuple(item) for item in result.bad],
         "generations": result.generations,
@@ -391,8 +414,9 @@ def read_part(result: ShardResult) -> PartResult:
     observed = from_table(result.read_scratch(OBSERVATIONS))
     bad = [BadItem(*item) for item in result.value["bad"]]
     measured = choices_from_table(result.read_scratch(CHOICES))
+    written = answers_from_table(result.read_scratch(WRITTEN))
     value = result.value
-    return PartResult(observed, bad, value["generations"], measured, value["notes"])
+    return PartResult(observed, bad, value["generations"], measured, value["notes"], written)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from stages.engine import Context
 from stages.evaluate.benchmarks import BadItem
 from stages.evaluate.parts import Evaluator, Part, PartResult, arithmetic
 from stages.parallel.ranks import Ranks
+from stages.scoring.answers import Answer
 from stages.scoring.choices import Choice
 from stages.scoring.observations import Observation
 from stages.training.start import read_spread
@@ -71,4 +72,5 @@ def _read_finished(context: Context, part: Part) -> PartResult | None:
         value["generations"],
         [Choice.from_plain(one) for one in value["choices"]],
         value["notes"],
+        [Answer.from_plain(one) for one in value["answers"]],
     )

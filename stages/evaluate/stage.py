@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema import config as settings
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, check_bad_share
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stages.evaluate.benchmarks import BadItem, Item
     from stages.evaluate.parts import Part, PartResult
     from stages.parallel.ranks import Ranks
+    from stages.scoring.answers import Answer
     from stages.scoring.observations import ItemName, Observation
 
 
@@ -42,7 +43,7 @@ class Evaluate(Stage):
         "truth": Maybe("truth"),
     }
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "tokenizers", "torch")
+    libraries = ("numpy", "pyarrow", "scipy", "tokenizers", "torch")
     Config, Execution = EvaluateConfig, EvaluateExecution
 
     @classmethod
@@ -85,21 +86,25 @@ class Evaluate(Stage):
             rejected_ids,
         )
         from stages.parallel.ranks import Ranks
+        from stages.scoring.answers import to_table as answers_table
         from stages.scoring.choices import TABLE, to_table
-        from stages.scoring.observations import ANSWERS, TASKS, empty_table, merge_tasks
+        from stages.scoring.observations import ANSWERS, TASKS, merge_tasks
         from stages.training.devices import choose_device
 
         ranks = Ranks.from_group(choose_device(context.execution.device), context.execution.layout)
         context.devices_held = ranks.world if ranks.device.type == "cuda" else 0
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
-        parts, items, clusters, read, bad = _parts(context)
+        tasks = merge_tasks(context.many("benchmarks"))
+        parts, items, clusters, read, bad = _parts(context, tasks)
         observed, generations, choices, notes = [], [], [], Counter[str]()
+        answers: list[Answer] = []
         for result in _measure(context, parts, ranks):
             observed += result.observed
             bad += result.bad
             generations += result.generations
             choices += result.choices
+            answers += result.answers
             notes.update(result.notes)
         _account(context, bad, read)
         _warn(context, notes)
@@ -119,8 +124,7 @@ class Evaluate(Stage):
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
         context.write_table("evaluation", TABLE, to_table(choices))
-        context.write_table("evaluation", ANSWERS, empty_table(ANSWERS))
-        tasks = merge_tasks(context.many("benchmarks"))
+        context.write_table("evaluation", ANSWERS, answers_table(answers))
         context.write_json("evaluation", TASKS, tasks)
         _write(context, observed, flags, clusters, generations, ranks)
 
@@ -161,18 +165,21 @@ def _check_context(inputs: Inputs) -> None:
 
 
 def _parts(
-    context: Context,
+    context: Context, tasks: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Part], list[Item], dict[ItemName, str | None], int, list[BadItem]]:
     """Parts to measure, the items in them, the clusters of all items, how many rows were read, and
     the unusable ones."""
     from stages.evaluate.benchmarks import FREE, QUESTION, draw, read_items
     from stages.evaluate.parts import GenerationPart, HeldOutPart, benchmark_parts, read_prompts
+    from stages.evaluate.writing import free_requests
     from stages.training.token_shards import TokenShards
 
     config: EvaluateConfig = context.config
     tables = (shard.read() for one in context.many("benchmarks") for shard in one.shards())
     rows = (row for table in tables for row in table.to_pylist())
     items, bad = read_items(rows, config.cluster_by)
+    if context.many("benchmarks") and not items and not bad:
+        raise InputError("the benchmarks have no items", where="benchmarks")
     parts: list[Part] = []
     measured: list[Item] = []
     for number, name in enumerate(sorted({item.benchmark for item in items})):
@@ -185,6 +192,9 @@ def _parts(
         measured += drawn
         if drawn:
             parts += benchmark_parts(f"benchmark-{number:04d}", drawn)
+        if written := draw([i for i in group if free_requests([i])], config.max_items, config.seed):
+            parts += _answers(context, f"answers-{number:04d}", written, tasks)
+            measured += [item for item in written if item not in drawn]
     if held_out := context.many("held_out"):
         sources = TokenShards(held_out).sources
         parts += [HeldOutPart(f"held-out-{n:04d}", name) for n, name in enumerate(sources)]
@@ -210,6 +220,27 @@ def _questions(context: Context, name: str, items: Sequence[Item]) -> list[Part]
         context.count(questions_skipped=len(chosen))
         return []
     return [QuestionPart(name, tuple(chosen), tuple(prompts))]
+
+
+def _answers(
+    context: Context, name: str, items: Sequence[Item], tasks: Sequence[Mapping[str, Any]]
+) -> Sequence[Part]:
+    """Free requests of a benchmark as its task says; none in the chat format without a template."""
+    from stages.evaluate.parts import render_questions, render_texts
+    from stages.evaluate.writing import AnswerSettings, answer_parts
+
+    checkpoint = context.one("checkpoint")
+    task = next((one for one in tasks if one["name"] == items[0].benchmark), None)
+    settings = AnswerSettings.from_task(task, context.config.max_new_tokens)
+    if not settings.chat:
+        return answer_parts(name, items, settings, lambda texts: render_texts(checkpoint, texts))
+    if render_questions(checkpoint, []) is None:
+        context.log.warning("the checkpoint has no chat template: %s is not asked", name)
+        context.count(answers_skipped=len(items))
+        return []
+    return answer_parts(
+        name, items, settings, lambda texts: render_questions(checkpoint, texts) or []
+    )
 
 
 def _baselines(

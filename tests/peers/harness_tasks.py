@@ -150,10 +150,12 @@ def write_model(folder: Path, model: Decoder, tokenizer: Tokenizer) -> None:
     save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
 
 
-def ask_harness(python: str, folder: Path, tasks: Sequence[str], **settings: Any) -> dict[str, Any]:
-    """What `lm_eval_scores.py` prints."""
-    usual = {"dtype": "float32", "batch_size": 16, "bos": True, "rounds": 1}
-    (folder / "settings.json").write_text(json.dumps({**usual, "tasks": tasks, **settings}))
+def ask_harness(
+    python: str, folder: Path, *runs: Sequence[str], **settings: Any
+) -> list[dict[str, Any]]:
+    """What `lm_eval_scores.py` prints of one evaluation for each of `runs`, names of tasks."""
+    usual = {"dtype": "float32", "batch_size": 16, "bos": True}
+    (folder / "settings.json").write_text(json.dumps({**usual, "runs": runs, **settings}))
     program = Path(__file__).with_name("lm_eval_scores.py")
     environment = {**os.environ, "HF_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
@@ -161,5 +163,5 @@ def ask_harness(python: str, folder: Path, tasks: Sequence[str], **settings: Any
     )
     if result.returncode:
         raise RuntimeError(result.stderr[-4_000:])
-    answer: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    return answer
+    answers: list[dict[str, Any]] = json.loads(result.stdout.splitlines()[-1])
+    return answers

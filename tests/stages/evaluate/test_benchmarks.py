@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from stages.evaluate.benchmarks import Item, delimited
+from stages.evaluate.benchmarks import Item, ItemRequest, delimited
 from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.scoring.choices import choice_observations
 from stages.scoring.likelihood import (
@@ -64,6 +64,23 @@ def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
     assert found["accuracy"].numerator == float(scores.argmax() == 1)
     expected = -scores[1] / math.log(2)
     assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_choice_with_a_context_of_its_own_follows_that_and_the_prompt(model, tokenizer):
+    contexts = (" of Italy", " of France")
+    put = ItemRequest("The capital", (" is Rome", " is Rome"), "cloze", 0, contexts=contexts)
+    item = Item("quiz", "1", "multiple_choice", "Which?", ("Italy", "France"), 0, requests=(put,))
+    found = measure_choices(Scorer(model, tokenizer, 0, None, 4096), [item], " ")
+    requests = [
+        continuation_request(tokenizer, "The capital" + context, " is Rome", prefix=0)
+        for context in contexts
+    ]
+    scores = [math.fsum(one) for one in token_log_likelihoods(model, requests)]
+    assert scores[0] != scores[1]
+    measured = [math.fsum(choice.log_likelihoods) for choice in found.choices]
+    assert measured == pytest.approx(scores, abs=1e-4)
+    assert len({choice.prompt_digest for choice in found.choices}) == 2
+    assert not found.notes  # Equal endings of two sentences are not equal choices.
 
 
 def test_choices_after_nothing_are_measured_where_they_are_wanted(model, tokenizer):

@@ -168,16 +168,16 @@ def write(checkpoint):
     ranks = Ranks.from_group(CPU, Layout(data=2))
     model = read_spread(checkpoint, ranks)
     sampling = Sampling(1.0, top_p=1.0, seed=1 + ranks.rank)
-    return list(Generator(model).generate([0], sampling, max_new_tokens=8, ranks=ranks))
+    with Generator(model, ranks=ranks) as generator:
+        return list(generator.stream([0], sampling, max_new_tokens=8))
 
 
 def test_ranks_that_would_choose_other_tokens_take_those_of_rank_0(checkpoint, read_input, model):
-    before = model.backend
-    expected, other = (
-        list(Generator(model).generate([0], Sampling(1.0, 1.0, seed), max_new_tokens=8))
-        for seed in (1, 2)
-    )
-    model.attend_by(before)
+    with Generator(model) as generator:
+        expected, other = (
+            list(generator.stream([0], Sampling(1.0, 1.0, seed), max_new_tokens=8))
+            for seed in (1, 2)
+        )
     assert expected != other
     assert run_ranks(2, write, read_input(*checkpoint)) == [expected, expected]
 
