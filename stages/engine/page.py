@@ -386,10 +386,10 @@ def make_page(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
 
 
 def _figures(stage: type[Stage], function: str, artifact: Artifact) -> Sequence[Figure]:
-    package, _, module = stage.__module__.rpartition(".")
+    package = stage.__module__.rpartition(".")[0]
     if artifact.manifest.interim_of is not None:  # A page is about a run that is over.
         return ()
-    if module != "stage" or find_spec(f"{package}.page") is None:
+    if not package or find_spec(f"{package}.page") is None:
         return ()
     make = getattr(import_module(f"{package}.page"), function, None)
     return cast(Sequence[Figure], make(artifact)) if make is not None else ()

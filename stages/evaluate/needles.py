@@ -53,11 +53,20 @@ def figures(artifact: Artifact, items: pa.Table) -> list[Figure]:
 
 
 def read_facts(artifact: Artifact) -> dict[Name, Mapping[str, Any]]:
-    """Length, depth and family of each item that `long_context` made."""
+    """Length, depth and family of each item that `long_context` made.
+
+    A `score` has the benchmarks of the evaluation that it was made of.
+    """
     from stages.engine.tally import available_inputs
 
+    manifest = artifact.manifest
+    while references := manifest.inputs.get("evaluation"):
+        evaluation = artifact.store.manifest(references[0].stage, references[0].key)
+        if evaluation is None:
+            return {}
+        manifest = evaluation
     facts = {}
-    for source in available_inputs(artifact, "benchmarks"):
+    for source in available_inputs(Artifact(artifact.store, manifest), "benchmarks"):
         if source.stage != "long_context":
             continue
         for shard in source.shards():

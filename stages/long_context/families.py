@@ -194,15 +194,15 @@ def needles_problem(needles: Needles, draws: Draws, size: int, setting: Setting)
         return f"One of the special magic {needles.values} for {key} is: {value}."
 
     pairs = [(key(), [value() for _ in range(needles.values_each)]) for _ in range(needles.hidden)]
-    asked = draws.sample(range(needles.hidden), needles.queries)
-    queries = [pairs[number][0] for number in asked]
-    right = [one for number in asked for one in pairs[number][1]]
+    wanted = draws.sample(range(needles.hidden), needles.queries)
+    queries = [pairs[number][0] for number in wanted]
+    right = [one for number in wanted for one in pairs[number][1]]
     other = [
-        one for number, (_, values) in enumerate(pairs) if number not in asked for one in values
+        one for number, (_, values) in enumerate(pairs) if number not in wanted for one in values
     ]
     more = max(0, (setting.choices - 1) * len(right) - len(other))
     places = [
-        (draws.fraction() if setting.depth is None or number not in asked else setting.depth / 100)
+        (draws.fraction() if setting.depth is None or number not in wanted else setting.depth / 100)
         for number, (_, values) in enumerate(pairs)
         for _ in values
     ]

@@ -255,6 +255,7 @@ def make_item(
             "formulation": formulation,
             "shots": 0,
             "prompt": problem.prompt,
+            "contexts": [],
             "choices": list(problem.choices) if formulation == CLOZE else [],
             "references": list(problem.references) if formulation == FREE else [],
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from stages.engine.page import Artifact, Axis, Estimate, Figure, IntervalFigure, make_table
@@ -30,10 +31,13 @@ def page(artifact: Artifact) -> list[Figure]:
     groups = make_table(
         "Beginnings of documents, by copies",
         "copies | different sequences:,",
-        (
-            (name.removeprefix("sequences_").replace("_", " "), count)
-            for name, count in counts.items()
-            if name.startswith("sequences_")
+        sorted(
+            (
+                (name.removeprefix("sequences_").replace("_", " "), count)
+                for name, count in counts.items()
+                if name.startswith("sequences_")
+            ),
+            key=lambda row: (not row[0][0].isdigit(), int(re.sub(r"\D.*", "", row[0]) or 0)),
         ),
         f"Of {counts['documents']:,} documents that are long enough. "
         f"{counts['held_out_in_training']:,} held-out sequences begin a training document too and "

@@ -8,7 +8,7 @@ acc_bytes and acc_mutual_info; by tokens is lighteval's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 Normalisation = Literal["sum", "characters", "bytes", "tokens", "pmi"]
@@ -35,15 +35,3 @@ def label(benchmark: str, formulation: str | None, shots: int | None) -> str:
 def row_label(row: Mapping[str, Any]) -> str:
     """The same of a row of `results` or `items`; those of earlier versions say nothing of it."""
     return label(row["benchmark"], row.get("formulation"), row.get("shots"))
-
-
-def string_match_all(answer: str, references: Sequence[str]) -> float:
-    """The share of references that an answer holds, upper and lower case alike.
-
-    RULER's metric of needles, variables and words (scripts/eval/synthetic/constants.py). ValueError
-    without a reference.
-    """
-    if not references:
-        raise ValueError("no reference to match")
-    held = sum(one.lower() in answer.lower() for one in references)
-    return held / len(references)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given as forall
 from hypothesis import strategies as st
 
+from stages.evaluate.judging import judge_answers
 from stages.long_context.config import Family, LongContextConfig
 from stages.long_context.families import (
     NIAH,
@@ -18,8 +19,14 @@ from stages.long_context.families import (
     has_depth,
     make_problem,
 )
-from stages.long_context.items import TokenCounter, largest_size, make_item, split_sentences
-from stages.scoring.metrics import string_match_all
+from stages.long_context.items import (
+    TokenCounter,
+    describe_tasks,
+    largest_size,
+    make_item,
+    split_sentences,
+)
+from stages.scoring.answers import Answer, Judge, string_match_all
 
 SENTENCES = tuple(f"Visitor {n} kept a record of the weather." for n in range(500))
 FAMILIES = get_args(Family)
@@ -91,6 +98,7 @@ def pick(row, answer):
 @pytest.mark.parametrize("length", [1024, 4096])
 def test_a_perfect_reader_is_right_and_a_blind_one_by_chance(items, family, length):
     rows = items(family, length, 3)
+    tasks = describe_tasks(LongContextConfig(lengths=(length,)))
     for row in rows:
         prompt, references = free(row)
         answer = read_answer(family, prompt)
@@ -99,6 +107,13 @@ def test_a_perfect_reader_is_right_and_a_blind_one_by_chance(items, family, leng
         assert len(set(references)) == len(references)
         assert len(set(row["choices"])) == len(row["choices"]) == 4
         assert pick(row, answer) == row["answer"]
+        judge = Judge.from_task({task["name"]: task for task in tasks}[row["benchmark"]])
+        written = Answer(
+            row["benchmark"], row["item_id"], "free", 0, 0, "", answer, (), "end",
+            tuple(references), False,
+        )  # fmt: skip
+        (judged,) = judge_answers([written], {row["benchmark"]: judge}, {})
+        assert (judged.metric, judged.value) == ("string_match_all", 1.0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -6,6 +6,7 @@ import pytest
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine.page import Artifact, make_page
+from stages.evaluate.score import Score
 from stages.evaluate.stage import Evaluate
 from stages.long_context.stage import LongContext
 
@@ -98,6 +99,15 @@ def test_a_model_is_measured_on_them_by_ranking(
             name = f"niah_single_1-{length}"
             assert cell == (right[name, place] + right[name, place + 5]) / 2
     assert [row[-1] for row in page[title].rows] == [2] * 10
+
+    scored = run_stage(Score, {"formulations": ["free"]}, {"evaluation": [(made, "evaluation")]})
+    results = read_table(scored, "evaluation", "results.parquet").to_pylist()
+    assert {(row["benchmark"], row["metric"], row["count"]) for row in results} >= {
+        ("niah_single_1-256", "string_match_all", 10),
+        ("niah_single_1-512", "string_match_all", 10),
+    }
+    titles = [figure.title for figure in make_page(Score, Artifact(store, scored))]
+    assert "Needles by length and depth: right answers that the written text holds" in titles
     assert make_page(LongContext, Artifact(store, items))[0].rows[0][:4] == (
         "niah_single_1", 256, "noise", 10,
     )  # fmt: skip
