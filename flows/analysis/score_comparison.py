@@ -180,10 +180,7 @@ def _leave_out(
 
 def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
     """UsageError where the two were measured with different versions of a task."""
-    before, after = (
-        {task["name"]: task["version"] for task in _output(store, one).read_json(TASKS)}
-        for one in (a, b)
-    )
+    before, after = (_task_versions(_output(store, one)) for one in (a, b))
     for name in sorted(before.keys() & after.keys()):
         if before[name] != after[name]:
             raise UsageError(
@@ -191,6 +188,12 @@ def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
                 f"{short(b.key)}: their prompts may differ",
                 hint="measure both with one version",
             )
+
+
+def _task_versions(evaluation: Input) -> dict[str, str]:
+    """Evaluations before version 5 say nothing of tasks."""
+    tasks = evaluation.read_json(TASKS) if evaluation.has(TASKS) else []
+    return {task["name"]: str(task["version"]) for task in tasks}
 
 
 def _output(store: Store, manifest: Manifest) -> Input:

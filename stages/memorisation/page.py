@@ -37,7 +37,7 @@ def page(artifact: Artifact) -> list[Figure]:
                 for name, count in counts.items()
                 if name.startswith("sequences_")
             ),
-            key=lambda row: (not row[0][0].isdigit(), int(re.sub(r"\D.*", "", row[0]) or 0)),
+            key=lambda row: _least(str(row[0])),
         ),
         f"Of {counts['documents']:,} documents that are long enough. "
         f"{counts['held_out_in_training']:,} held-out sequences begin a training document too and "
@@ -63,3 +63,8 @@ def _estimate(row: dict[str, Any]) -> Estimate:
     name = row["benchmark"].removeprefix(_GROUP).replace("_", " ")
     label = name if name == "held out" else f"{name} {'copy' if name == '1' else 'copies'}"
     return Estimate(label, row["value"], row["low"], row["high"], row["baseline"], row["count"])
+
+
+def _least(copies: str) -> tuple[bool, int]:
+    """The order of groups of copies: by their least number, those without one last."""
+    return not copies[0].isdigit(), int(re.sub(r"\D.*", "", copies) or 0)
