@@ -109,7 +109,7 @@ class VllmWriting:
         text = completion.text
         if ending == "end":  # vLLM leaves a stop token in the text if it is not a special one.
             text = self._tokenizer.decode(list(ids[:-1]), skip_special_tokens=True)
-        ties = ()
+        ties: tuple[int, ...] = ()
         if sampling.temperature == 0:
             best = (
                 sorted((one.logprob for one in place.values()), reverse=True)
