@@ -19,7 +19,7 @@ from stages.engine.inputs import Input
 from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
 from stages.scoring.metrics import NATS, PERPLEXITY, label
-from stages.scoring.observations import ItemName, ScoreName
+from stages.scoring.observations import TASKS, ItemName, ScoreName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,6 +108,7 @@ def compare_evaluations(
     can be compared.
     """
     before, after = read_items(store, a), read_items(store, b)
+    check_tasks(store, a, b)
     if max_overlap is not None:
         overlaps = read_overlaps(_find_contamination(store, b, a))
         before, after = (_leave_out(one, overlaps, max_overlap) for one in (before, after))
@@ -153,6 +154,26 @@ def _leave_out(
             }
         )
     }
+
+
+def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
+    """UsageError where the two were measured with different versions of a task."""
+    before, after = (
+        {task["name"]: task["version"] for task in _output(store, one).read_json(TASKS)}
+        for one in (a, b)
+    )
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            raise UsageError(
+                f"task '{name}' is version {before[name]} in {short(a.key)} and {after[name]} in "
+                f"{short(b.key)}: their prompts may differ",
+                hint="measure both with one version",
+            )
+
+
+def _output(store: Store, manifest: Manifest) -> Input:
+    name = next(name for name, output in manifest.outputs.items() if output.kind == KIND)
+    return Input.from_manifest(store, manifest, name)
 
 
 def pair_scores(
@@ -207,7 +228,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    return group_items(Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet"))
+    return group_items(_output(store, manifest).read_table("items.parquet"))
 
 
 def group_items(table: pa.Table) -> EvaluationItems:

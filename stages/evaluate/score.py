@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Maybe, One, Stage
 from stages.evaluate.config import ScoreConfig
+from stages.scoring.metrics import label
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -85,14 +86,17 @@ def choose_items(
         one
         for one in choices
         if (not config.benchmarks or any(fnmatchcase(one.benchmark, p) for p in config.benchmarks))
+        and (not config.formulations or one.formulation in config.formulations)
+        and (not config.shots or one.shots in config.shots)
         and (config.max_overlap is None or overlaps.get(one.name, 0.0) <= config.max_overlap)
     ]
     if not chosen:
-        names = ", ".join(sorted({one.benchmark for one in choices})) or "none"
+        measured = {label(one.benchmark, one.formulation, one.shots) for one in choices}
+        names = ", ".join(sorted(measured)) or "none"
         raise InputError(
             "no item is left to score",
             where="score",
-            hint=f"benchmarks with choices: {names}; loosen `benchmarks` or `max_overlap`",
+            hint=f"measured: {names}; loosen what chooses among them, or `max_overlap`",
         )
     return chosen
 

@@ -41,14 +41,21 @@ class Request:
     continuation: tuple[int, ...]
 
 
-def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Ids of `text` alone; what looks like a special token in it is read as ordinary characters."""
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Ids of each text, as `encode_text` has them."""
     before = tokenizer.encode_special_tokens
     tokenizer.encode_special_tokens = True
     try:
-        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+        encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
     finally:
         tokenizer.encode_special_tokens = before
+    return [list(one.ids) for one in encodings]
+
+
+def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Ids of `text` alone; what looks like a special token in it is read as ordinary characters."""
+    (ids,) = encode_texts(tokenizer, [text])
+    return ids
 
 
 def continuation_request(
@@ -68,13 +75,12 @@ def continuation_requests(
 ) -> list[Request]:
     """The same for several continuations of one prompt, which is encoded once."""
     bare = prompt.rstrip()
-    context = encode_text(tokenizer, bare)
+    moved = [prompt[len(bare) :] + continuation for continuation in continuations]
+    context, *wholes = encode_texts(tokenizer, [bare, *(bare + one for one in moved)])
     requests = []
-    for continuation in continuations:
-        moved = prompt[len(bare) :] + continuation
-        whole = encode_text(tokenizer, bare + moved)
+    for one, whole in zip(moved, wholes, strict=True):
         joins = whole[: len(context)] == context
-        rest = whole[len(context) :] if joins else encode_text(tokenizer, moved)
+        rest = whole[len(context) :] if joins else encode_text(tokenizer, one)
         requests.append(Request((prefix, *context), tuple(rest)))
     return requests
 
@@ -143,8 +149,11 @@ def score_requests(
     targets = [np.array(ids[-scored:]) for ids, scored in cut]
     results: list[Scored] = [Scored(np.empty(0), False)] * len(requests)
     attention = BranchAttention()
-    with attention.of(model):
-        for group in share_prefixes(inputs, sizes) if share else rows_apart(inputs, sizes):
+    groups = rows_apart(inputs, sizes)
+    if share:
+        groups = share_prefixes(inputs, sizes, token_cost=4 * model.config.width)
+    with attention.installed(model):
+        for group in groups:
             stem = None
             if len(group.stem):
                 check_stop()

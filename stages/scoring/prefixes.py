@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-ROW_TOKENS = 192
-"""Tokens at which a row ends, where that shares enough: attention within it costs their square."""
-LEAST_STEM = 64
-"""Tokens of a stem: fewer are as well computed in each row."""
+TOKEN_COST = 512
+"""What a token costs apart from attention, as tokens that it attends to."""
+MOST_TOKENS = 1024
+"""Tokens of a row, unless one sequence has more: bounds the memory of its mask."""
+LEAST_STEM, LEAST_AFTER = 64, 512
+"""Tokens of a stem, and of all that goes on from it: with fewer each row as well has its own."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +58,25 @@ def share_prefixes(
     sequences: Sequence[Sequence[int]],
     scored: Sequence[int],
     *,
-    row_tokens: int = ROW_TOKENS,
+    token_cost: int = TOKEN_COST,
+    most_tokens: int = MOST_TOKENS,
     least_stem: int = LEAST_STEM,
+    least_after: int = LEAST_AFTER,
 ) -> list[StemRows]:
     """Rows for `sequences`, of each of which the last `scored` positions (1 or more) are wanted.
 
-    Every such position is in a row, none in a stem.
+    Every such position is in a row, none in a stem. Longer rows share more and cost more attention:
+    `token_cost` weighs the two.
     """
     trie = _Trie.sort(sequences, scored)
     groups: dict[bytes, list[Row]] = {}
     stems: dict[bytes, Ints] = {}
-    for first, last, depth in _stems(trie, row_tokens, least_stem):
+    for first, last, depth in _stems(trie, least_stem, least_after):
         stem = trie.ids[first][:depth]
         stems[stem.tobytes()] = stem
         rows = groups.setdefault(stem.tobytes(), [])
-        rows += [_row(trie, a, b, depth) for a, b in _cut(trie, first, last, depth, row_tokens)]
+        runs = _cut(trie, first, last, depth, token_cost, most_tokens)
+        rows += [_row(trie, a, b, depth) for a, b in runs]
     return [StemRows(stems[name], tuple(rows)) for name, rows in groups.items()]
 
 
@@ -116,11 +122,11 @@ class _Trie:
         return np.concatenate(([0], np.cumsum(self.lengths - self.shared)))
 
 
-def _stems(trie: _Trie, row_tokens: int, least_stem: int) -> Iterator[tuple[int, int, int]]:
+def _stems(trie: _Trie, least_stem: int, least_after: int) -> Iterator[tuple[int, int, int]]:
     """Runs [first, last) of sequences, and the length of the stem that each run shares.
 
-    A stem is taken where it is `least_stem` longer than one around it, and at least two rows follow
-    it. It ends before any position that is scored.
+    A stem is taken where it is `least_stem` longer than one around it, and `least_after` tokens
+    follow it. It ends before any position that is scored.
     """
     common = trie.shared.copy()
     if len(common) > 1:
@@ -133,7 +139,7 @@ def _stems(trie: _Trie, row_tokens: int, least_stem: int) -> Iterator[tuple[int,
         first, last, depth = waiting.pop()
         # Of the first sequence what is new counts from the stem on.
         tokens = new[last] - new[first + 1] + trie.lengths[first] - depth if last > first else 0
-        if last - first > 1 and tokens >= 2 * row_tokens:
+        if last - first > 1 and tokens >= least_after:
             least = int(common[first + 1 : last].min())
             inner = least if least - depth >= least_stem else depth
             cuts = first + 1 + np.flatnonzero(common[first + 1 : last] == least)
@@ -155,24 +161,28 @@ def _same_stem(trie: _Trie, a: int, b: int, depth: int) -> bool:
 
 
 def _cut(
-    trie: _Trie, first: int, last: int, depth: int, row_tokens: int
+    trie: _Trie, first: int, last: int, depth: int, token_cost: int, most_tokens: int
 ) -> Iterator[tuple[int, int]]:
-    """Runs of sequences that become rows of about `row_tokens`, cut where least is shared."""
-    start = first
-    while start < last:
-        # Tokens of a row that begins at `start`, by the sequence after its last.
-        sizes = trie.lengths[start] - depth + trie.new[start + 1 : last + 1] - trie.new[start + 1]
-        most = start + max(1, int(np.searchsorted(sizes, row_tokens, side="right")))
-        if most >= last:
-            yield start, last
-            return
-        least = (
-            start + 1 + int(np.searchsorted(2 * sizes, min(row_tokens, sizes[most - start - 1])))
-        )
-        shared = trie.shared[least : most + 1][::-1]  # Of equal ones the last.
-        cut = most - int(shared.argmin())
-        yield start, cut
-        start = cut
+    """Runs of sequences that become rows, at the least cost of them all.
+
+    A row of n tokens costs n (`token_cost` + n); to begin one costs what its first sequence shares
+    with the last of the row before.
+    """
+    costs = np.full(last - first + 1, np.inf)
+    costs[0], begins = 0.0, np.zeros(last - first + 1, dtype=np.int64)
+    for index in range(first, last):
+        sizes = trie.lengths[index] - depth + trie.new[index + 1 : last + 1] - trie.new[index + 1]
+        sizes = sizes[: max(1, int(np.searchsorted(sizes, most_tokens, side="right")))]
+        here = index - first
+        after = costs[here] + sizes * (token_cost + sizes)
+        reached = slice(here + 1, here + 1 + len(sizes))
+        begins[reached] = np.where(after < costs[reached], here, begins[reached])
+        costs[reached] = np.minimum(costs[reached], after)
+    stop, rows = last - first, []
+    while stop:
+        rows.append((first + int(begins[stop]), first + stop))
+        stop = int(begins[stop])
+    yield from reversed(rows)
 
 
 def _row(trie: _Trie, first: int, last: int, depth: int) -> Row:

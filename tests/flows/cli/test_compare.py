@@ -25,13 +25,14 @@ def items(benchmark, metric, values, weights=None, clusters=None):
 def evaluated(given):
     """`evaluated(*rows of items)` → a name for `ingot compare`."""
 
-    def make(*groups):
+    def make(*groups, tasks=()):
         manifest, _ = given(
             "evaluation",
             {
                 "results.parquet": [],
                 "items.parquet": [row for group in groups for row in group],
                 "generations.parquet": [],
+                "tasks.json": list(tasks),
             },
         )
         return manifest.key[:16]
@@ -126,6 +127,7 @@ def test_items_that_the_corpus_holds_can_be_left_out(evaluated, compare, given, 
         source = context.one("evaluation")
         for path in source.paths("*.parquet"):
             context.write_table("evaluation", path, source.read_table(path))
+        context.write_json("evaluation", "tasks.json", [])
 
     members = {
         "name": "known", "version": 1, "reproducible": "bytes", "run": copy,
@@ -139,6 +141,17 @@ def test_items_that_the_corpus_holds_can_be_left_out(evaluated, compare, given, 
     (strict,) = json.loads(compare(a, known, "--max-overlap", "0.49", "--json").stdout)
     assert every["paired"]["items"] == loose["paired"]["items"] == 100
     assert (strict["paired"]["items"], strict["paired"]["value"]) == (70, 0)
+
+
+def test_scores_of_two_versions_of_a_task_are_not_compared(evaluated, compare):
+    rows = items("planets", "accuracy", [0, 1] * 40)
+    task = {"name": "planets", "version": 1}
+    a, b = evaluated(rows, tasks=[task]), evaluated(rows, tasks=[{**task, "version": 2}])
+    refused = compare(a, b)
+    assert refused.exit_code == 2
+    assert "task 'planets' is version 1" in refused.output
+    again = evaluated(rows, tasks=[task, {"name": "boolq", "version": 2}])
+    assert compare(a, again).exit_code == 0
 
 
 def test_few_clusters_are_warned_of(evaluated, compare):

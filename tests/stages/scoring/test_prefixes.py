@@ -35,18 +35,26 @@ few_tokens = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 @settings(max_examples=300, deadline=None)
 @given(
     sequences=st.lists(few_tokens, min_size=1, max_size=20),
-    row_tokens=st.integers(1, 30),
-    least_stem=st.integers(1, 4),
+    most_tokens=st.integers(1, 30),
+    token_cost=st.integers(0, 20),
+    least=st.tuples(st.integers(1, 4), st.integers(1, 12)),
     data=st.data(),
 )
-def test_every_text_is_read_along_its_trie(sequences, row_tokens, least_stem, data):
+def test_every_text_is_read_along_its_trie(sequences, most_tokens, token_cost, least, data):
     scored = [data.draw(st.integers(1, len(one))) for one in sequences]
-    groups = share_prefixes(sequences, scored, row_tokens=row_tokens, least_stem=least_stem)
+    groups = share_prefixes(
+        sequences,
+        scored,
+        most_tokens=most_tokens,
+        token_cost=token_cost,
+        least_stem=least[0],
+        least_after=least[1],
+    )
     assert texts_of(groups) == sequences
     for group in groups:
         for row in group.rows:
             longest = max(len(sequences[n]) for n, _ in row.places) - len(group.stem)
-            assert len(row.tokens) <= max(row_tokens, longest)
+            assert len(row.tokens) <= max(most_tokens, longest)
 
 
 def few_shot(items, shots=300, question=20, answers=(3, 2, 4)):
