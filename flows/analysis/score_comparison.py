@@ -254,7 +254,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    return group_items(Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet"))
+    return group_items(_output(store, manifest).read_table("items.parquet"))
 
 
 def group_items(table: pa.Table) -> EvaluationItems:
