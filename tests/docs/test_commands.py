@@ -60,7 +60,9 @@ def test_values_that_are_set_on_a_stage_are_values_it_takes(page):
         stage, values = stage_named(given["name"]), {}
         for text in given["overrides"]:
             set_value(values, text)
-        stage.Config.parse(values, where=" ".join(arguments))
+        where = " ".join(arguments)
+        stage.Execution.parse(values.pop("execution", {}), where=where)
+        stage.Config.parse(values, where=where)
         for text in given["inputs"]:
             assert text.partition("=")[0] in stage.inputs, text
 
