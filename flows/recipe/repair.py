@@ -150,8 +150,8 @@ def _remake_snapshot(store: Store, key: str) -> Manifest:
     except _UNREADABLE:
         what = "its manifest is gone or cannot be parsed"
         raise InputError(what, where=where, hint=hint) from None
-    found = [SnapshotFile(name, places[name]) for name in sorted(places)]
-    files = pin_files(KnownFiles(store), found)
+    named = [SnapshotFile(name, places[name]) for name in sorted(places)]
+    files = pin_files(KnownFiles(store), named)
     if not files or identity != {"name": identity.get("name"), "files": canonical_sha256(files)}:
         raise InputError("its files were moved or changed", where=where, hint=hint)
     return commit_snapshot(store, identity["name"], files)

@@ -152,7 +152,7 @@ class SnapshotFile:
 class KnownSnapshots:
     """What a store knows of snapshots and of files outside, read once for all that are taken."""
 
-    listed: Store
+    view: Store
     files: KnownFiles
 
     @classmethod
@@ -180,12 +180,12 @@ def take_snapshot(
     pins = pin_files(known.files, files, progress)
     if not any(pin["bytes"] for pin in pins):
         raise InputError(f"every file of {source.location} is empty", where=source.where)
-    manifest = find_snapshot(known.listed, source.name, pins)
+    manifest = find_snapshot(known.view, source.name, pins)
     if manifest is None:
         manifest = commit_snapshot(store, source.name, pins)
     digest = manifest.output(OUTPUT).digest
     locations = {file.name: file.location for file in files}
-    if known.listed.locations(digest) != locations:
+    if known.view.locations(digest) != locations:
         store.write_locations(digest, locations)
     return manifest
 
