@@ -18,7 +18,7 @@ from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.scoring.choices import Choice, choice_observations
-from stages.scoring.likelihood import Request, encode_text, rolling_requests, score_requests
+from stages.scoring.likelihood import encode_text, rolling_requests, score_requests
 from stages.scoring.observations import results_table
 from stages.tokenizer.training import train
 from tests.peers.harness_tasks import (
@@ -165,5 +165,4 @@ def test_rolling_likelihoods_differ_by_the_harness_s_second_first_token(
     sums = iter(one.log_likelihoods.sum() for one in scored)
     reproduced = [sum(next(sums) for _ in group) for group in windows]
     assert reproduced == pytest.approx(theirs, abs=1e-4)
-    first = score_requests(model, [Request((0,), (0,))])[0].log_likelihoods[0]
-    assert all(abs(a - b) > abs(first) / 2 for a, b in zip(ours, theirs, strict=True))
+    assert all(abs(a - b) > 0.01 for a, b in zip(ours, theirs, strict=True))
