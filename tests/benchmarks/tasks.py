@@ -1,6 +1,5 @@
 """Prompts of ARC-easy with five solved examples: ours beside lm-evaluation-harness's.
 
-
     INGOT_PEERS_LM_EVAL=… python -m tests.benchmarks.tasks
 
 Both render the same real rows, in CPU seconds; loading of libraries and rows is left out.
