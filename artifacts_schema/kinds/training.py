@@ -349,7 +349,7 @@ MODEL_KINDS = (
                     "low",
                     "float64?",
                     "Lower end of its 95 % interval: Wilson's for shares (accuracy, recall), else "
-                    "1.96 standard errors below it.",
+                    "Student's t over units.",
                 ),
                 Column("high", "float64?", "Upper end of that interval."),
                 Column("count", "int64", "Items (or bytes, for bits_per_byte) behind it."),

@@ -68,10 +68,9 @@ class LanguageModel:
         """
         from tokenizers.decoders import DecodeStream
 
-        stop = {one for one in (self.special.end, self.special.turn_end) if one is not None}
         stream = DecodeStream(ids=list(ids), skip_special_tokens=True)
         for token in self._generator.stream(
-            ids, sampling, max_new_tokens=max_new_tokens, stop_ids=stop
+            ids, sampling, max_new_tokens=max_new_tokens, stop_ids=self.special.ends
         ):
             piece = stream.step(self.tokenizer, token)
             if piece:
@@ -162,6 +161,38 @@ def load_model(store: Store, manifest: Manifest, output: str, device: str) -> La
         )  # fmt: skip
     model = read_model(files) if files.kind == "checkpoint" else _read_release(files, where)
     return LanguageModel(model.to(device), files, read_template(files))
+
+
+def complete_by_vllm(
+    store: Store, manifest: Manifest, output: str, prompt: str, sampling: Sampling, most: int
+) -> str:
+    """What vLLM writes after `prompt`, as the beginning of a document, with a release.
+
+    UsageError for a checkpoint, and where vLLM is not installed.
+    """
+    from stages.model.files import read_tokenizer
+    from stages.model.huggingface.families import from_config
+    from stages.scoring.vllm_writing import VllmWriting
+    from stages.tokens.vocabulary import SpecialTokens
+
+    files = Input.from_manifest(store, manifest, output)
+    if files.kind != "release":
+        raise UsageError(
+            f"vLLM reads releases, and {files.kind} {short(files.key)} is none",
+            hint="export it, or write without vLLM",
+        )
+    folder = {path: files.local_path(path) for path in files.paths()}["config.json"].parent
+    tokenizer = read_tokenizer(files)
+    special = SpecialTokens.from_config(tokenizer, files.read_json("tokenizer_config.json"))
+    ids = tokenizer.encode(prompt, add_special_tokens=False).ids
+    config = from_config(files.read_json("config.json"), where="config.json")
+    (written,) = VllmWriting(folder, context=config.context).write(
+        [[special.context, *ids]],
+        sampling,
+        max_new_tokens=most,
+        stop_ids=special.ends,
+    )
+    return written.text
 
 
 def _read_release(files: Input, where: str) -> Decoder:

@@ -7,9 +7,9 @@ of independent samples. Many scores are compared at once, so p values are adjust
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
@@ -18,24 +18,34 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.unpaired_scores import independent_differences
 from stages.engine.inputs import Input
+from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
-from stages.scoring.metrics import label
-from stages.scoring.observations import TASKS, ScoreName
+from stages.scoring.metrics import NATS, PERPLEXITY, label
+from stages.scoring.observations import TASKS, ItemName, ScoreName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
 """Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
 
 
-LOWER_IS_BETTER = (
-    "perplexity", "word_perplexity", "byte_perplexity", "brier_score", "ter", "no_verdict",
-    "changed_with_order",
+LOWER_IS_BETTER = frozenset(
+    (NATS, PERPLEXITY, "word_perplexity", "byte_perplexity", "brier_score", "ter", "no_verdict",
+     "changed_with_order")
 )  # fmt: skip
 """Metrics, beside bits per byte, of which less is better."""
 
 Items = dict[str, tuple[float, float, str | None]]
 """Value, weight and cluster by item."""
 EvaluationItems = dict[ScoreName, Items]
+
+
+def lower_is_better(metric: str) -> bool:
+    """Of bits per byte, nats and perplexity, whatever stands after a slash; else more is better."""
+    name = metric.partition("/")[0]
+    return "bits_per_byte" in name or name in LOWER_IS_BETTER
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,12 @@ class ScoreDifference:
             return f"no error known{note}"
         if not self.differs:
             return f"no difference seen{note}"
-        metric = self.metric.partition("/")[0]
-        lower_is_better = "bits_per_byte" in metric or metric in LOWER_IS_BETTER
-        better = (self.paired.value < 0) == lower_is_better
-        return f"B is {'better' if better else 'worse'}{note}"
+        return f"B is {'worse' if self.is_worse else 'better'}{note}"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether B is worse than A beyond chance."""
+        return self.differs and (self.paired.value > 0) == lower_is_better(self.metric)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -98,21 +110,31 @@ class ScorePair:
 
 
 def compare_evaluations(
-    store: Store, a: Manifest, b: Manifest, metrics: Sequence[str] = ()
+    store: Store,
+    a: Manifest,
+    b: Manifest,
+    metrics: Sequence[str] = (),
+    max_overlap: float | None = None,
 ) -> list[ScoreDifference]:
     """Every score that both evaluations have, those with items first; of `metrics` alone, if any.
 
-    UsageError for what is no evaluation, for tasks of two versions, and where nothing can be
-    compared.
+    With `max_overlap`, without items of whose n-grams the corpus holds more than this share, as
+    what was searched for B says, or for A; then scores without items are left out. UsageError for
+    what is no evaluation, for tasks of two versions, and where nothing can be compared.
     """
     before, after = read_items(store, a), read_items(store, b)
     check_tasks(store, a, b)
+    if max_overlap is not None:
+        overlaps = read_overlaps(_find_contamination(store, b, a))
+        before, after = (_leave_out(one, overlaps, max_overlap) for one in (before, after))
     pairs = pair_scores(before, after, metrics)
-    pairs += [
-        ScorePair(name, difference, 0, by_item=False)
-        for name, difference in independent_differences(store, a, b, before.keys() & after.keys())
-        if _is_chosen(name.metric, metrics)
-    ]
+    if max_overlap is None:
+        shared = before.keys() & after.keys()
+        pairs += [
+            ScorePair(name, difference, 0, by_item=False)
+            for name, difference in independent_differences(store, a, b, shared)
+            if _is_chosen(name.metric, metrics)
+        ]
     if not pairs:
         known = sorted({name.metric for name in before.keys() & after.keys()})
         raise UsageError(
@@ -123,12 +145,42 @@ def compare_evaluations(
     return judge_pairs(pairs)
 
 
+def _find_contamination(store: Store, *manifests: Manifest) -> Input:
+    """What was searched for the items of an evaluation, or of the one that it was scored from."""
+    waiting = list(manifests)
+    while waiting:
+        manifest = waiting.pop(0)
+        for reference in manifest.inputs.get("contamination", ()):
+            return Input.load(store, reference, full_check=False)
+        for reference in manifest.inputs.get("evaluation", ()):
+            if (parent := store.manifest(*reference.name)) is not None:
+                waiting.append(parent)
+    raise UsageError(
+        "neither evaluation knows what the corpus holds of its items",
+        where=" and ".join(short(manifest.key) for manifest in manifests),
+        hint="give the output of decontaminate to role `contamination` of an evaluate step",
+    )
+
+
+def _leave_out(
+    scores: EvaluationItems, overlaps: Mapping[ItemName, float], most: float
+) -> EvaluationItems:
+    return {
+        name: kept
+        for name, items in scores.items()
+        if (
+            kept := {
+                item: values
+                for item, values in items.items()
+                if overlaps.get((name.benchmark, item), 0.0) <= most
+            }
+        )
+    }
+
+
 def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
     """UsageError where the two were measured with different versions of a task."""
-    before, after = (
-        {task["name"]: task["version"] for task in _output(store, one).read_json(TASKS)}
-        for one in (a, b)
-    )
+    before, after = (_task_versions(_output(store, one)) for one in (a, b))
     for name in sorted(before.keys() & after.keys()):
         if before[name] != after[name]:
             raise UsageError(
@@ -136,6 +188,12 @@ def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
                 f"{short(b.key)}: their prompts may differ",
                 hint="measure both with one version",
             )
+
+
+def _task_versions(evaluation: Input) -> dict[str, str]:
+    """Evaluations before version 5 say nothing of tasks."""
+    tasks = evaluation.read_json(TASKS) if evaluation.has(TASKS) else []
+    return {task["name"]: str(task["version"]) for task in tasks}
 
 
 def _output(store: Store, manifest: Manifest) -> Input:
@@ -150,7 +208,7 @@ def pair_scores(
     pairs = []
     for name, items in after.items():
         if name in before and _is_chosen(name.metric, metrics):
-            paired, alone = _pair(before[name], items)
+            paired, alone = pair_items(before[name], items)
             if paired is not None:
                 pairs.append(ScorePair(name, paired, alone))
     return pairs
@@ -177,6 +235,11 @@ def _is_chosen(metric: str, metrics: Sequence[str]) -> bool:
     return metric in metrics if metrics else metric not in OF_THE_DATA
 
 
+def is_evaluation(manifest: Manifest) -> bool:
+    """Whether an artifact holds scores."""
+    return any(output.kind == KIND for output in manifest.outputs.values())
+
+
 def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
     """Items by score. UsageError for what is no evaluation, or an earlier one."""
     outputs = [name for name, output in manifest.outputs.items() if output.kind == KIND]
@@ -191,7 +254,11 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
+    return group_items(_output(store, manifest).read_table("items.parquet"))
+
+
+def group_items(table: pa.Table) -> EvaluationItems:
+    """Rows of `items.parquet` by score."""
     groups: EvaluationItems = {}
     for row in table.to_pylist():
         one = groups.setdefault(ScoreName(*(row[field] for field in ScoreName._fields)), {})
@@ -199,7 +266,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
     return groups
 
 
-def _pair(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
+def pair_items(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
     """The difference over items of both, in B's order, and how many have one side alone.
 
     Items whose weight differs (another text under one name) are alone on both sides.

@@ -46,16 +46,28 @@ sampling_options = combine(
 @click.argument("ref")
 @click.argument("prompt")
 @sampling_options
+@click.option(
+    "--backend",
+    type=click.Choice(["torch", "vllm"]),
+    default="torch",
+    show_default=True,
+    help="vllm: a release, on a GPU, by the extra of that name; untried on one.",
+)
 @store_option
 @json_option
-def complete(ref: str, prompt: str, store: str, as_json: bool, **options: Any) -> None:
+def complete(
+    ref: str, prompt: str, backend: str, store: str, as_json: bool, **options: Any
+) -> None:
     """Let the model REF continue PROMPT as the beginning of a document.
 
     REF is a checkpoint or release: a name in the store, or a key of 6 or more digits.
     """
-    _, model = _load(store, ref, options["device"])
     sampling, most = _sampling(**options)
-    pieces = model.write(model.encode_text(prompt), sampling, most)
+    if backend == "vllm":
+        pieces = _write_by_vllm(store, ref, prompt, sampling, most)
+    else:
+        _, model = _load(store, ref, options["device"])
+        pieces = model.write(model.encode_text(prompt), sampling, most)
     if as_json:
         print_json({"prompt": prompt, "completion": "".join(pieces)})
         return
@@ -119,6 +131,16 @@ def _load(store: str, ref: str, device: str | None) -> tuple[str, LanguageModel]
     manifest, output = find_model(opened, ref)
     title = format_title(manifest, refs_by_artifact(opened))
     return title, load_model(opened, manifest, output, _device(device))
+
+
+def _write_by_vllm(
+    store: str, ref: str, prompt: str, sampling: Sampling, most: int
+) -> Iterator[str]:
+    from flows.analysis.chat import complete_by_vllm, find_model
+
+    opened = open_store(store)
+    manifest, output = find_model(opened, ref)
+    yield complete_by_vllm(opened, manifest, output, prompt, sampling, most)
 
 
 def _device(name: str | None) -> str:

@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),
     "tasks": ("flows.cli.tasks", "List evaluation tasks, show one, write it for lm-eval."),
     "compare": ("flows.cli.compare", "Say which scores of two evaluations differ beyond chance."),
+    "curves": ("flows.cli.curves", "Say which scores follow training, and which fell."),
     "gaps": ("flows.cli.gaps", "Say which parts of an evaluation lag: languages, subjects, …"),
     "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),

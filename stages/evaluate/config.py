@@ -120,6 +120,13 @@ class ScoreConfig(Config):
     benchmarks: tuple[str, ...] = Field(
         default=(), description="Patterns of names, as `arc_*`; empty: all."
     )
+    formulations: tuple[str, ...] = Field(
+        default=(),
+        description="Of items that were put in several ways, these alone, as `cloze`; empty: all.",
+    )
+    shots: tuple[int, ...] = Field(
+        default=(), description="Of these numbers of few-shot examples alone; empty: all."
+    )
     max_overlap: float | None = Field(
         default=None,
         ge=0,

@@ -37,8 +37,18 @@ HELD_OUT_MEASURE = (
 )
 """Why an evaluation and a training run give different numbers for one model and one source."""
 
+SIMPLER = {
+    "accuracy_ngram": "n-gram model",
+    "accuracy_unigram": "token frequencies",
+    "accuracy_shortest": "shortest choice",
+}
+"""Metrics of simpler judges on the same items, which are marks in the figure of accuracy."""
+
 ENDS, END_CHARACTERS = 4, 600
 """Items shown of either end of a metric, and characters of each."""
+
+NAMED = 8
+"""Scores named in a sentence."""
 
 LEAST_FOR_BINS, BINS, GROUPS = 30, 24, 8
 """Items that a group needs to be drawn, bins, and groups drawn at most."""
@@ -65,23 +75,28 @@ def family(metric: str) -> str:
 def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     usual = name.replace(" ", "_")
     estimates, broken = [], []
+    marks = _simpler_judges(rows)
     for row in rows:
-        label = _label(row, usual)
+        label, suffix = _label(row, usual), _suffix(row)
+        if row["metric"].removesuffix(suffix) in SIMPLER:
+            continue
         if not math.isfinite(row["value"]):
             broken.append(label)
             continue
         low, high, baseline = (_finite(row[end]) for end in ("low", "high", "baseline"))
-        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"]))
+        is_usual = row["metric"].removesuffix(suffix) == "accuracy"
+        simpler = tuple(marks.get((row_label(row), suffix), ())) if is_usual else ()
+        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"], simpler))
     if not estimates:
         return []
     note = {
-        "accuracy": "Wilson's interval of a share of items; the baseline is chance. "
-        "`accuracy_ngram`, `_unigram` and `_shortest` are what an n-gram model, token frequencies "
-        "and the shortest choice get on the same items.",
-        "accuracy above an n-gram model": "Difference by item, ± 1.96 standard errors.",
-        "bits per byte": f"Value ± 1.96 standard errors, lower is better; the baseline is the "
+        "accuracy": "Wilson's interval of a share of items; the baseline is chance. Marks, where "
+        "measured, are what an n-gram model, token frequencies and the shortest choice get on the "
+        "same items.",
+        "accuracy above an n-gram model": "Difference by item, with Student's t.",
+        "bits per byte": f"Student's t over documents, lower is better; the baseline is the "
         f"token-unigram model, n counts bytes. {HELD_OUT_MEASURE}",
-    }.get(name, "Value ± 1.96 standard errors.")
+    }.get(name, "Student's t over items.")
     if any(row["metric"].endswith(CLEAN) for row in rows):
         note += f" `{CLEAN}`: without items that the kept corpus holds an n-gram of."
     if broken:
@@ -90,63 +105,48 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     return [IntervalFigure(title, Axis(name, format=".3f"), tuple(estimates), note)]
 
 
-def contamination(items: pa.Table) -> list[Figure]:
-    """Contaminated and clean items by benchmark and metric; empty without contamination data."""
-    import pyarrow.compute as pc
-
-    known = items.filter(pc.is_valid(items["contaminated"]))
-    if not known.num_rows:
-        return []
-    keys = ["name", "metric", "contaminated"]
-    known = with_names(known)
-    groups = known.group_by(keys).aggregate([("value", "mean"), ("value", "count")]).to_pylist()
-    by_metric: dict[tuple[str, str], dict[bool, Row]] = {}
-    for group in groups:
-        by_metric.setdefault((group["name"], group["metric"]), {})[group["contaminated"]] = group
-    rows: list[tuple[Cell, ...]] = []
-    for (name, metric), both in sorted(by_metric.items()):
-        clean, dirty = both.get(False), both.get(True)
-        is_share = family(metric) == "accuracy"
-        rows.append(
-            (
-                name,
-                metric,
-                clean["value_count"] if clean else 0,
-                dirty["value_count"] if dirty else 0,
-                _mean(clean, is_share),
-                _mean(dirty, is_share),
-            )
-        )
-    note = (
-        "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
-        "counting alike; scores above weigh bits per byte by bytes. Shares have their 95 % "
-        "interval (Wilson's) in brackets."
-    )
-    return [
-        make_table(
-            "Contaminated and clean items",
-            "benchmark | metric | clean n:, | contaminated n:, | clean:.3f | contaminated:.3f",
-            rows,
-            note,
-        )
-    ]
+def _suffix(row: Row) -> str:
+    return CLEAN if row["metric"].endswith(CLEAN) else ""
 
 
-def _mean(group: Row | None, is_share: bool) -> Cell:
-    """The mean of a group, of zeros and ones as `0.250 (0.046–0.699)`; None without items."""
-    from stages.scoring.uncertainty import wilson
-
-    if group is None:
-        return None
-    mean, count = group["value_mean"], group["value_count"]
-    if not is_share or not math.isfinite(mean):
-        return cell(mean)
-    return f"{mean:.3f} ({interval_text(*wilson(round(mean * count), count))})"
+def _simpler_judges(rows: Sequence[Row]) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """What simpler judges get, by benchmark, and of clean items apart."""
+    marks: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for row in rows:
+        suffix = _suffix(row)
+        name = SIMPLER.get(row["metric"].removesuffix(suffix))
+        if name and math.isfinite(row["value"]):
+            marks.setdefault((row_label(row), suffix), []).append((name, row["value"]))
+    return marks
 
 
 def interval_text(low: float | None, high: float | None) -> Cell:
     """An interval as a table shows it; None without one."""
     return None if low is None or high is None else f"{low:.3f}–{high:.3f}"
+
+
+def doubtful_intervals(items: pa.Table) -> str:
+    """A sentence on scores whose intervals may be too narrow; empty without any."""
+    from stages.scoring.uncertainty import doubt_of_interval
+
+    groups: dict[tuple[str, str], tuple[list[float], list[str | None]]] = {}
+    columns = ["benchmark", "metric", "value", "cluster"]
+    columns += [name for name in ("formulation", "shots") if name in items.column_names]
+    for row in items.select(columns).to_pylist():
+        if row["benchmark"].startswith(PLANTED):
+            continue  # Their counts are shown.
+        values, clusters = groups.setdefault((row_label(row), row["metric"]), ([], []))
+        values.append(row["value"])
+        clusters.append(row["cluster"])
+    doubts = [
+        f"{name} {metric} ({doubt})"
+        for (name, metric), (values, clusters) in groups.items()
+        if (doubt := doubt_of_interval(values, clusters))
+    ]
+    if not doubts:
+        return ""
+    more = f" and {len(doubts) - NAMED} others" if len(doubts) > NAMED else ""
+    return f"Intervals that may be too narrow, or are none: {', '.join(doubts[:NAMED])}{more}."
 
 
 def spread(items: pa.Table) -> list[Figure]:

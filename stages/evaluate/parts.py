@@ -328,11 +328,11 @@ class Evaluator:
     @property
     def writer(self) -> Writer:
         """The model as one that continues prompts, as the config says."""
-        special, config = (self.special.end, self.special.turn_end), self.config
+        special, config = self.special, self.config
         return Writer(
             self.model,
             self.tokenizer,
-            {token for token in special if token is not None},
+            special.ends,
             config.max_new_tokens,
             config.temperature,
             config.seed,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Maybe, One, Stage
 from stages.evaluate.config import ScoreConfig
+from stages.scoring.metrics import label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ class Score(Stage):
     name, version, reproducible = "score", 2, "numerics"
     inputs = {"evaluation": One("evaluation"), "contamination": Maybe("contamination")}
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "regex")
+    libraries = ("numpy", "pyarrow", "regex", "scipy")
     Config = ScoreConfig
 
     @classmethod
@@ -46,6 +47,7 @@ class Score(Stage):
         from stages.scoring.answers import from_table as read_answers
         from stages.scoring.answers import to_table as answers_table
         from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
+        from stages.scoring.contamination import read_overlaps
         from stages.scoring.observations import (
             ANSWERS,
             TASKS,
@@ -138,21 +140,21 @@ def choose_items(
     """Those of items that the config takes; InputError if there is none."""
 
     def is_chosen(one: Choice | Answer) -> bool:
-        named = (fnmatchcase(one.benchmark, pattern) for pattern in config.benchmarks)
-        is_known = config.max_overlap is not None and one.name in overlaps
-        return (not config.benchmarks or any(named)) and not (
-            is_known and overlaps[one.name] > (config.max_overlap or 0.0)
+        return (
+            (not config.benchmarks or any(fnmatchcase(one.benchmark, p) for p in config.benchmarks))
+            and (not config.formulations or one.formulation in config.formulations)
+            and (not config.shots or one.shots in config.shots)
+            and (config.max_overlap is None or overlaps.get(one.name, 0.0) <= config.max_overlap)
         )
 
     chosen = [one for one in choices if is_chosen(one)], [one for one in answers if is_chosen(one)]
     if not any(chosen):
-        known = {one.benchmark for one in choices} | {one.benchmark for one in answers}
-        names = ", ".join(sorted(known))
+        requests = [one.request for one in choices] + [one.request for one in answers]
+        names = ", ".join(sorted({label(name, way, n) for name, _, way, n in requests})) or "none"
         raise InputError(
             "no item is left to score",
             where="score",
-            hint=f"benchmarks with choices or answers: {names or 'none'}; loosen `benchmarks` or "
-            "`max_overlap`",
+            hint=f"measured: {names}; loosen what chooses among them, or `max_overlap`",
         )
     return chosen
 
@@ -161,14 +163,3 @@ def read_clusters(evaluation: Input) -> dict[ItemName, str | None]:
     """The cluster of each item."""
     table = evaluation.read_table("items.parquet", ["benchmark", "item_id", "cluster"])
     return {(row["benchmark"], row["item_id"]): row["cluster"] for row in table.to_pylist()}
-
-
-def read_overlaps(contamination: Input | None) -> dict[ItemName, float]:
-    """The share of each item's n-grams that the corpus holds."""
-    if contamination is None:
-        return {}
-    columns = ["benchmark", "item_id", "ngrams", "ngrams_hit"]
-    return {
-        (row["benchmark"], row["item_id"]): row["ngrams_hit"] / max(1, row["ngrams"])
-        for row in contamination.read_table("items.parquet", columns).to_pylist()
-    }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema import config as settings
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, check_bad_share
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
@@ -43,7 +43,7 @@ class Evaluate(Stage):
         "truth": Maybe("truth"),
     }
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "tokenizers", "torch")
+    libraries = ("numpy", "pyarrow", "scipy", "tokenizers", "torch")
     Config, Execution = EvaluateConfig, EvaluateExecution
 
     @classmethod
@@ -178,6 +178,8 @@ def _parts(
     tables = (shard.read() for one in context.many("benchmarks") for shard in one.shards())
     rows = (row for table in tables for row in table.to_pylist())
     items, bad = read_items(rows, config.cluster_by)
+    if context.many("benchmarks") and not items and not bad:
+        raise InputError("the benchmarks have no items", where="benchmarks")
     parts: list[Part] = []
     measured: list[Item] = []
     for number, name in enumerate(sorted({item.benchmark for item in items})):

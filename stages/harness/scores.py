@@ -24,7 +24,7 @@ from stages.scoring.observations import (
     items_table,
     results_table,
 )
-from stages.scoring.uncertainty import Estimate, normal_interval, share_interval
+from stages.scoring.uncertainty import Estimate, share_interval, student_interval
 
 if TYPE_CHECKING:
     from stages.engine import Context
@@ -194,7 +194,7 @@ def _result(task: TaskScores, score: Score) -> dict[str, Any]:
         right = round(hits)
         ends = share_interval([1.0] * right + [0.0] * (task.count - right))
     else:
-        ends = normal_interval(Estimate(score.value, score.standard_error), -math.inf)
+        ends = student_interval(Estimate(score.value, score.standard_error))
     low, high = ends or (None, None)
     return {
         "benchmark": task.task,

@@ -152,11 +152,14 @@ class RowsCache:
 
         They count once all layers have them and `advance` was called.
         """
-        rows, first, end = len(self.lengths), self._end - self.get_seq_length(), self._end
-        keys, values = self._keys[layer][:rows], self._values[layer][:rows]
-        keys[:, :, end : end + 1] = key
-        values[:, :, end : end + 1] = value
-        return keys[:, :, first : end + 1], values[:, :, first : end + 1]
+        rows, longest, end = len(self.lengths), self.get_seq_length(), self._end
+        keys, values = self._keys[layer], self._values[layer]
+        if rows < self._most:
+            keys, values = keys[:rows], values[:rows]
+        keys.narrow(2, end, 1).copy_(key)
+        values.narrow(2, end, 1).copy_(value)
+        columns = 2, end - longest, longest + 1
+        return keys.narrow(*columns), values.narrow(*columns)
 
     def advance(self) -> None:
         """Count the token that a pass added to each row."""

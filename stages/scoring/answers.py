@@ -195,6 +195,18 @@ def chrf(answer: str, references: Sequence[str]) -> float:
     return max((_chrf(answer, one) for one in references), default=0.0)
 
 
+def string_match_all(answer: str, references: Sequence[str]) -> float:
+    """The share of references that an answer holds, upper and lower case alike.
+
+    RULER's metric of needles, variables and words (scripts/eval/synthetic/constants.py). ValueError
+    without a reference.
+    """
+    if not references:
+        raise ValueError("no reference to match")
+    held = sum(one.lower() in answer.lower() for one in references)
+    return held / len(references)
+
+
 def _chrf(answer: str, reference: str) -> float:
     texts = ["".join(text.split()) for text in (answer, reference)]
     precisions, recalls = [], []

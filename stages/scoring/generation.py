@@ -162,8 +162,10 @@ class _Limits:
 
 _SHARED_TOKENS = 16
 """A beginning that all prompts share is computed once if it has so many tokens."""
-_READ_TOKENS = 4096
-"""Tokens of prompts in one forward pass, padding included: it bounds memory."""
+_READ_TOKENS = {"cpu": 512}
+"""Tokens of prompts in one forward pass, padding included: it bounds memory, and on a CPU, where
+few tokens keep it busy, padding."""
+_READ_TOKENS_ELSEWHERE = 8192
 
 
 class Generator:
@@ -190,6 +192,9 @@ class Generator:
             raise ValueError(f"a batch of {batch} texts")
         self.model, self.tokenizer = model.eval(), tokenizer
         self.batch, self.ranks, self.check_stop = batch, ranks, check_stop
+        self._read_tokens = _READ_TOKENS.get(
+            model.embedding.weight.device.type, _READ_TOKENS_ELSEWHERE
+        )
         self._before = model.backend
         self._attention = CachedAttention()
         model.attend_by(self._attention)
@@ -341,22 +346,23 @@ class Generator:
 
         A text that several rows have is computed once.
         """
-        texts: dict[tuple[int, ...], int] = {}
         for row in rows:
             row.seen_from = first_seen(len(row.ids), self.model.config.context)
-            texts.setdefault(tuple(row.ids[row.seen_from :]), len(texts))
+        seen = [tuple(row.ids[row.seen_from :]) for row in rows]
+        texts = sorted(set(seen), key=lambda text: -len(text))
         known = len(prefix) if all(row.seen_from == 0 for row in rows) else 0
-        unique = [list(text[known:]) for text in texts]
-        parts, logits = [], []
-        size = max(1, _READ_TOKENS // max(map(len, unique)))
-        for start in range(0, len(unique), size):
+        places: dict[tuple[int, ...], tuple[KeyValueCache, int, Tensor]] = {}
+        while texts:
+            size = max(1, self._read_tokens // (len(texts[0]) - known))
             part = shared.fork() if known else KeyValueCache()
-            logits.append(self._pass(unique[start : start + size], part))
-            parts.append(part)
-        order = [texts[tuple(row.ids[row.seen_from :])] for row in rows]
-        for row, number in zip(rows, order, strict=True):
-            cache.add(parts[number // size], number % size, len(row.ids) - row.seen_from)
-        return torch.cat(logits)[order]
+            logits_BV = self._pass([text[known:] for text in texts[:size]], part)
+            for place, text in enumerate(texts[:size]):
+                places[text] = part, place, logits_BV[place]
+            texts = texts[size:]
+        for text in seen:
+            part, place, _ = places[text]
+            cache.add(part, place, len(text))
+        return torch.stack([places[text][2] for text in seen])
 
     def _step(self, rows: Sequence[_Row], cache: RowsCache) -> Tensor:
         """Logits [B, V] after rows whose last token `cache` lacks; it holds that then."""

@@ -14,7 +14,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from stages.engine import Input
 from stages.scoring.metrics import NATS, PERPLEXITY
-from stages.scoring.uncertainty import normal_interval, ratio, share_interval
+from stages.scoring.uncertainty import score_interval
 
 ANSWERS, TASKS = "answers.parquet", "tasks.json"
 """Files of an evaluation."""
@@ -87,7 +87,7 @@ def results_table(
     """A row for each score, in the order of first appearance.
 
     Value = Σ numerators / Σ denominators, with the standard error of that ratio over items, or over
-    their clusters, and a 95 % interval: Wilson's for shares of items, else 1.96 standard errors.
+    their clusters, and a 95 % interval: Wilson's for shares of items, else Student's t.
     Where items are contaminated, a row `<metric>_clean` follows without them; `perplexity` follows
     the nats that it is made of.
     """
@@ -173,10 +173,7 @@ def _result(
     clusters = [names.get((item.benchmark, item.item_id)) for item in group]
     numerators = [item.numerator for item in group]
     denominators = [item.denominator for item in group]
-    estimate = ratio(numerators, denominators, clusters)
-    is_share = set(numerators) <= {0.0, 1.0} and set(denominators) == {1.0}
-    least = 0.0 if min(numerators) >= 0 else -math.inf  # Differences of scores are below 0 too.
-    ends = share_interval(numerators, clusters) if is_share else normal_interval(estimate, least)
+    estimate, ends = score_interval(numerators, denominators, clusters)
     low, high = ends or (None, None)
     baselines = [item.baseline for item in group if item.baseline is not None]
     known = len(baselines) == len(group)

@@ -89,8 +89,8 @@ class Sampling:
             places_B1 = uniform_B.to(cumulated_BV)[:, None] * cumulated_BV[:, -1:]
             tokens_B = torch.searchsorted(cumulated_BV, places_B1, right=True)[:, 0]
             ties_B = torch.zeros_like(tokens_B, dtype=torch.bool)
-        taken_B = logits_BV.gather(1, tokens_B[:, None])[:, 0]
-        return Chosen(tokens_B, taken_B - logits_BV.logsumexp(dim=-1), ties_B)
+        scores_BV = logits_BV.log_softmax(dim=-1)
+        return Chosen(tokens_B, scores_BV.gather(1, tokens_B[:, None])[:, 0], ties_B)
 
     def uniform(self, number: int, sample: int, count: int) -> NDArray[np.float64]:
         """The numbers in [0, 1) by which the tokens of a text are drawn.

@@ -16,6 +16,7 @@ from functools import cache
 
 from stdnum import iban, luhn, numdb
 
+from stages.signals.named_values import find_head
 from stages.signals.outputs import to_character_offsets
 
 _SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
@@ -67,11 +68,14 @@ _EXPIRY_AFTER = re.compile(
 _NAMES_CARD = (
     r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?"
     r"|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|\bpan\b"
+    r"|card(?:num+ers?|nummer)|carte bleue|(?-i:\bCB\b)"
+    r"|pa(?:id|y|ying)(?: \w{1,8}){0,2} (?:with|by|via|using|from)\b"
+    r"|pay[ée] avec|bezahlt? mit|pagu?[eéo]i? con|paguei com|оплат\w{0,4}"
     r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
     r"|union ?pay"
     r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"
     r"|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
-    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드"
+    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|картк[аиуо]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드"
     r"|thẻ|บัตร)"
 )
 _NO_TAG = r"(?<!<(?=(?-i:CARD>)))"
@@ -79,10 +83,21 @@ _CARD_WORDS = rf"{_NO_TAG}(?<![a-z]){_NAMES_CARD}"
 _CARD_WORD_REACH = 60
 """Characters around a number, without digits or another value, in which a word speaks of cards."""
 
+_APART = r"(?:[^0-9<@]|<(?!(?-i:[A-Z_]{2,12}>))[^<>\n]{1,40}>|(?<![0-9])[0-9]{1,2}(?![0-9]))"
+"""What may stand between: also tags but those of a redacted value, times and small numbers."""
+
 _CARD_WORDS_BEFORE = re.compile(
-    rf"{_NO_TAG}{_NAMES_CARD}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE
+    rf"{_NO_TAG}{_NAMES_CARD}{_APART}{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE
 )
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
+_CARD_COLUMN = re.compile(_CARD_WORDS, re.IGNORECASE)
+_TRACK_BEFORE, _TRACK_AFTER = (
+    re.compile(r"(?:;|%B)\Z"),
+    re.compile(r"[=^][0-9]{7}|\^[A-Z /]{2,30}\^[0-9]{7}"),
+)
+"""What a magnetic stripe has around the number (ISO/IEC 7813)."""
+
+_CHAIN = re.compile(r"[\s\"',;|]{1,6}")
 _NAMED_CARD = re.compile(
     rf"(?:{_NAMES_CARD})[\w \[-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
     re.IGNORECASE,
@@ -184,15 +199,16 @@ def _iban_length(country: str) -> int:
     return 4 + sum(map(int, re.findall("[0-9]+", entry["bban"]))) if entry else 0
 
 
-def find_cards(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Places of payment card numbers in the run [start, end)."""
+def find_cards(text: str, start: int, end: int, previous: int = -1) -> Iterator[tuple[int, int]]:
+    """Places of payment card numbers in [start, end); one before them ended at `previous`."""
     for match in _GROUPED.finditer(text, start, end):
         if _is_alone(text, match) and is_card(_NO_DIGIT.sub("", match[0])):
             yield match.span()
     for shape in (_LOOSE, _UNGROUPED):
         for match in shape.finditer(text, start, end):
             if is_card(_NO_DIGIT.sub("", match[0]), named=True) and (
-                _is_alone(text, match) and _has_card_word(text, match)
+                (_is_alone(text, match) and _has_card_word(text, match, previous))
+                or _is_on_track(text, match)
             ):
                 yield match.span()
 
@@ -216,7 +232,20 @@ def _is_alone(text: str, match: re.Match[str]) -> bool:
         text, start
     ):
         return False
-    return not _CARD_TOUCHING_AFTER.match(text, end) or _EXPIRY_AFTER.match(text, end) is not None
+    if not _CARD_TOUCHING_AFTER.match(text, end) or _EXPIRY_AFTER.match(text, end):
+        return True
+    return (
+        text.startswith((",", ";"), end) and _CARD_COLUMN.search(find_head(text, start)) is not None
+    )
+
+
+def _is_on_track(text: str, match: re.Match[str]) -> bool:
+    """Whether a number stands as on the second or first track of a magnetic stripe."""
+    start, end = match.span()
+    return (
+        _TRACK_BEFORE.search(text, max(0, start - 2), start) is not None
+        and _TRACK_AFTER.match(text, end) is not None
+    )
 
 
 def _is_named_card(text: str, start: int) -> bool:
@@ -227,10 +256,14 @@ def _is_named_card(text: str, start: int) -> bool:
     return _NAMED_CARD.search(before) is not None or _TAGGED_CARD.search(before) is not None
 
 
-def _has_card_word(text: str, match: re.Match[str]) -> bool:
+def _has_card_word(text: str, match: re.Match[str], previous: int) -> bool:
     """Whether a word before or after speaks of cards, nothing that may be redacted between."""
     start, end = match.span()
     if _EXPIRY_AFTER.match(text, end) or _is_named_card(text, start):
+        return True
+    if 0 <= previous <= start and _CHAIN.fullmatch(text, previous, start):
+        return True
+    if _CARD_COLUMN.search(find_head(text, start)):
         return True
     before = text[max(0, start - 2 * _CARD_WORD_REACH) : start]
     if _CARD_WORDS_BEFORE.search(before) and not _NO_CARD_NAME.search(before):

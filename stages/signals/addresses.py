@@ -15,6 +15,7 @@ more of it:
   version. With at most six digits it needs a word about addresses before it, unless its four parts
   are equal: on crawled pages nearly all of these are versions ("4.4.2.8"), and of all addresses one
   in 700 is so short;
+- the resolvers of DNS that everybody uses (`8.8.8.8`) are nobody's address;
 - IPv6 addresses are found as well: global unicast (2000::/3), and others that are written in full.
 
 Time is linear in the text.
@@ -92,6 +93,56 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         yield start, end
         free = end
+    yield from _find_obscured(text)
+
+
+_MARKS = ("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "-at-")
+_MARK = re.compile(
+    r"\s?[\[({<]\s?(?:at|@|ät|arroba)\s?[\])}>]\s?|(?-i:(?P<loud>\sAT\s))|&#0?64;|\s-at-\s",
+    re.IGNORECASE,
+)
+_LOCAL_BEFORE = re.compile(r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}\Z")
+_POINT = (
+    r"(?:\s?[\[({<]\s?(?:dot|\.|punkt|punto|point|ponto)\s?[\])}>]\s?|(?-i:\sDOT\s)|\s?-dot-\s?)"
+)
+_OBSCURED_DOMAIN = re.compile(
+    rf"{_DOMAIN_LABEL}(?:(?:{_POINT}|\.){_DOMAIN_LABEL}){{1,5}}", re.IGNORECASE
+)
+_EXAMPLE_DOMAIN = re.compile(r"\b(?:example|domain|foo)\b", re.IGNORECASE)
+_SPELLED = re.compile(_POINT, re.IGNORECASE)
+_ARCHIVED = re.compile(
+    r"(?P<local>(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}) at "
+    rf"(?P<domain>(?:{_DOMAIN_LABEL}\.){{1,5}}[A-Za-z]{{2,12}})"
+    r"(?P<after>>| wrote:| writes:| \(|$)?",
+    re.MULTILINE,
+)
+_SENDER_BEFORE = re.compile(
+    r"(?:^|\n|\W)(?:from|to|cc|e?-?mail|reply-to|contact)\s?:\s?[\"'(<]?\Z|<\Z", re.IGNORECASE
+)
+
+
+def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
+    """Addresses with a spelled sign: `ann [at] corp [dot] com`; ` at ` where a sender is named."""
+    if any(mark in text for mark in _MARKS):
+        for mark in _MARK.finditer(text):
+            local = _LOCAL_BEFORE.search(text, max(0, mark.start() - _LONGEST_LOCAL), mark.start())
+            domain = _OBSCURED_DOMAIN.match(text, mark.end())
+            if local is None or domain is None:
+                continue
+            if mark["loud"] and not _SPELLED.search(domain[0]):
+                continue
+            last = re.split(r"[\W_]+", domain[0])[-1].lower()
+            if last in _top_level_domains() and not _EXAMPLE_DOMAIN.search(domain[0]):
+                yield local.start(), domain.end()
+    if " at " in text and (" wrote:" in text or "rom:" in text or "ail" in text):
+        for match in _ARCHIVED.finditer(text):
+            if match["domain"].rpartition(".")[2].lower() not in _top_level_domains():
+                continue
+            if _EXAMPLE_DOMAIN.search(match["domain"]):
+                continue
+            is_sender = _SENDER_BEFORE.search(text, max(0, match.start() - 12), match.start())
+            if is_sender or match["after"] in (" wrote:", " writes:"):
+                yield match.start(), match.end("domain")
 
 
 def _local_start(text: str, least: int, at: int) -> int:
@@ -182,11 +233,12 @@ _ADDRESS_WORDS = re.compile(
     r"|logged|from"
     r"|client|user|proxy|router|gateway|remote|peer|src|dst|nameserver|allow|deny|ban(?:ned)?"
     r"|block(?:ed)?"
-    r"|ssh|scp|https?|nmap|traceroute|whois|connect(?:ed)?)(?![^\W_])[^0-9<>@]{0,30}\Z",
+    r"|ssh|scp|https?|nmap|traceroute|whois|connect(?:ed)?|\w{1,20}(?-i:Address|Addr|Host|Ip|IP))"
+    r"(?![^\W_])[^0-9<>@]{0,30}\Z",
     re.IGNORECASE,
 )
 _VERSION_WORDS = re.compile(
-    r"\b(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
+    r"(?<![\w.-])(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
     r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
@@ -204,7 +256,9 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
         for mark in middle.finditer(text):
             begun = beginning.search(text, max(free, mark.start() - 4), mark.start())
             match = shape.match(text, begun.start()) if begun else None
-            if match is None or touching_after.match(text, match.end()):
+            if match is None:
+                continue
+            if touching_after.match(text, match.end()) and not _PORT_AFTER.match(text, match.end()):
                 continue
             start, end = match.span()
             if touching_before.search(text, max(start - 2, 0), start):
@@ -214,7 +268,23 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
                 free = end
 
 
+_PORT_AFTER = re.compile(r"\.[0-9]{1,5}(?: [<>] |:[ \n])")
+"""A port as `tcpdump` writes it: `192.0.2.1.443 > …`."""
+
+_RESOLVERS = frozenset(
+    (
+        *("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112"),
+        *("208.67.222.222", "208.67.220.220", "4.2.2.1", "4.2.2.2", "94.140.14.14"),
+        *("2001:4860:4860::8888", "2001:4860:4860::8844", "2606:4700:4700::1111"),
+        *("2606:4700:4700::1001", "2620:fe::fe"),
+    )
+)
+"""Public DNS of Google, Cloudflare, Quad9, OpenDNS, Lumen and AdGuard."""
+
+
 def _is_public(address: str) -> bool:
+    if address.lower() in _RESOLVERS:
+        return False
     try:
         number = ipaddress.ip_address(address)
     except ValueError:

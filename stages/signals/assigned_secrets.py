@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+import string
+from collections.abc import Iterator, Sequence
 
 from stages.signals.named_values import (
     ARGUMENT,
@@ -23,10 +24,12 @@ from stages.signals.named_values import (
     QUOTE,
     TAG_END,
     VERB,
+    find_head,
+    find_inserted,
+    may_join,
 )
 from stages.signals.outputs import Span
 from stages.signals.secret_values import is_placeholder, is_random, looks_secret
-from stages.signals.table_heads import find_head
 
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
@@ -45,6 +48,11 @@ _HINTS = (
         "jwt",
         "akia",
         "asia",
+        "appid",
+        "app_id",
+        "fernet",
+        "hmac",
+        "login",
     ),
     *("jeton", "schl", "clé", "cle", "clave", "chave", "chiave", "klucz", "klíč", "klic", "ключ"),
     *(
@@ -73,11 +81,18 @@ _PUBLIC_WORDS = (
 _PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("", "[_ -]"))
 """What a key or token may be that everybody may know."""
 
-_KEYS = (
-    r"(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
+_SORTS_OF_KEYS = (
+    r"(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
     r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root"
     r"|user|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
-    r"|logged_in)[_ .-]?key|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)"
+    r"|logged_in)[_ .-]?"
+)
+_BEFORE_KEY = re.compile(rf"{_SORTS_OF_KEYS}\Z", re.IGNORECASE)
+_LONGEST_BEFORE_KEY = 13
+_MOST_HINTS = 6
+_KEYS = (
+    rf"(?:{_SORTS_OF_KEYS}key"
+    r"|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)"
 )
 _NAME = (
     # What stands before is looked at only where a key or token begins.
@@ -97,8 +112,10 @@ _OTHER_TAIL = re.compile(
     re.IGNORECASE,
 )
 _SERVICE = (
-    r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}){0,2}?"
+    r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}+){0,2}?"
 )
+"""Whole words: a value before is none, so a search does not try each part of it as one."""
+
 _SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
 _NAMED = re.compile(
     rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
@@ -108,7 +125,32 @@ _NAMED = re.compile(
     rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
-_VALUE_BEFORE = re.compile(r"[A-Za-z0-9!#$%&*+./?@^_~-]{0,40}\Z")
+_CALLED = re.compile(
+    r"(?:jwt\.(?:sign|verify|encode|decode)|create_?hmac|hmac\.new|fernet|aes\.new|secretkeyspec"
+    r"|(?:client|bot|discord)\.(?:login|run|start)|set_?(?:api_?)?(?:key|token|secret)"
+    r"|(?:vault|sonar)[. ]login|app_?id|sonar\.token)"
+    rf"(?:\([^()\n]{{0,60}}?|[= ])b?(?P<quote>{QUOTE})?\Z",
+    re.IGNORECASE,
+)
+_CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
+"""Calls and commands whose argument is a secret, and the name of OpenWeather's keys."""
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
+_SURE_NAME = re.compile(r"api[_ .-]?key|secret|(?:access|auth|api|bot)[_-]?token", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(?:{ASSIGNS}|{ARGUMENT}){QUOTE}?\Z")
+_SHORT_HEX = re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{20,31}\Z")
+_SECRET_NEAR = re.compile(
+    r"(?<![a-z])(?:jwt|api|secret|auth|encrypt\w*|sign(?:ing)?|client|credential)s?(?![a-z])",
+    re.IGNORECASE,
+)
+_PUBLIC_NEAR = re.compile(
+    r"etag|cache|hash|digest|commit|sha|md5|checksum|integrity", re.IGNORECASE
+)
+
+_LEAD_CHARACTERS = string.ascii_letters + string.digits + "!#$%&*+./?@^_~-"
+_LONGEST_LEAD = 40
+"""What a value may have before the run of letters and digits in it."""
+
 _VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")
 _AZURE_NAME = re.compile(
     r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
@@ -118,6 +160,16 @@ _AZURE_NAME = re.compile(
 _AZURE_REACH = 80
 _FEWEST_OF_AZURE = 32
 """Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
+
+_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
+"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
+
+PUBLISHED = (
+    *_EMULATOR_KEYS,
+    *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"),
+    "wJalrXUtnFEMI",
+)
+"""Keys in the documentation of Microsoft, Stripe and Amazon: everybody's."""
 
 _FEWEST_QUOTED, _FEWEST_BARE = 16, 20
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
@@ -151,25 +203,73 @@ _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     """The random-looking value around [start, end) that is assigned to a name such as `api_key`."""
     before = text[max(0, start - _LOOK_BACK) : start]
-    lowered = before.lower()
-    is_hinted = any(hint in lowered for hint in _HINTS)
+    hints = _find_hints(before, start - len(before))
+    is_hinted = bool(hints)
     if not is_hinted and not (_IN_CELL.search(before) or _COMMENT_AFTER.match(text, end)):
         return
-    lead = _VALUE_BEFORE.search(before)
-    first = start - (len(lead[0]) if lead else 0)
+    first = start - min(_LONGEST_LEAD, len(before) - len(before.rstrip(_LEAD_CHARACTERS)))
     value = _read_value(text, first)
-    if value is None or not looks_secret(value) or _CUT_TOKEN.match(value):
+    if value is None or _CUT_TOKEN.match(value) or value.startswith(PUBLISHED):
+        return
+    if not looks_secret(value):
+        if is_hinted and _is_short_or_uuid(text, first, value, hints):
+            yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if (
-        is_hinted and (_is_named(text, first, value) or _is_aws_secret(text, first, value))
+        is_hinted and (_is_named(text, first, value, hints) or _is_aws_secret(text, first, value))
     ) or _is_named_elsewhere(text, first, value):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+
+
+def _find_hints(before: str, offset: int) -> list[int]:
+    """Places of the hints in the text before a value, which begins at `offset`, in their order."""
+    lowered = before.lower()
+    places = []
+    for hint in _HINTS:
+        place = lowered.find(hint)
+        while place >= 0:
+            places.append(offset + place)
+            place = lowered.find(hint, place + 1)
+    return sorted(places)
+
+
+def _match_names(text: str, start: int, hints: Sequence[int]) -> Iterator[re.Match[str]]:
+    """The names that are joined to the value at `start`, from right to left.
+
+    A name is matched where a hint is, or at what may stand before it in the name, and only where
+    the characters up to the value may join them: a value costs a few matches, not one for each
+    character before it.
+    """
+    for hint in hints[: -_MOST_HINTS - 1 : -1]:
+        if not may_join(text[hint:start]):
+            continue
+        before = _BEFORE_KEY.search(text, max(0, hint - _LONGEST_BEFORE_KEY), hint)
+        begins = [before.start()] if before else []
+        begins += [hint - 1, hint] if text[hint - 1 : hint] in ("_", "-") else [hint]
+        for begin in begins:
+            name = _NAMED.match(text, begin, start) if 0 <= begin < start else None
+            if name is not None:
+                yield name
+                break
+
+
+def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -> bool:
+    """Whether 20 to 31 hexadecimal digits, or a UUID, are assigned to `api_key` or `secret`."""
+    is_short = _SHORT_HEX.match(value) is not None and is_random(value, 260)
+    if is_placeholder(value) or not (is_short or (_UUID.match(value) and is_random(value, 300))):
+        return False
+    for name in _match_names(text, start, hints):
+        if name["firm"] is not None and _ASSIGNED.match(text, name.end("name"), start):
+            around = text[max(0, name.start() - 12) : name.end()]
+            return _SURE_NAME.search(around) is not None and not _PUBLIC_NEAR.search(around)
+    return False
 
 
 def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
     """Whether the head of its column or a comment after it says that a value is a secret."""
     if _HEX.match(value):
-        return False
+        head = find_head(text, start)
+        return _SURE_NAME.search(head) is not None and not _OTHER_TAIL.search(head)
     return _NAMED_AFTER.match(text, start + len(value)) is not None or (
         _NAMED_COLUMN.search(find_head(text, start)) is not None
     )
@@ -183,10 +283,18 @@ def _read_value(text: str, start: int) -> str | None:
     return match[0].rstrip(".")
 
 
-def _is_named(text: str, start: int, value: str) -> bool:
+def _is_named(text: str, start: int, value: str, hints: Sequence[int]) -> bool:
     """Whether the name of a secret is joined to the value at `start`."""
-    name = _NAMED.search(text, max(0, start - _LOOK_BACK), start)
-    if name is None or _OTHER_TAIL.search(name["tail"]):
+    near = text[max(0, start - _CALL_REACH) : start]
+    called = _CALLED.search(near) if any(sign in near for sign in _CALL_SIGNS) else None
+    if called is not None and (called["quote"] or "(" not in called[0]):
+        return True
+    return any(_names(text, start, value, name) for name in _match_names(text, start, hints))
+
+
+def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
+    """Whether a match is the name of a secret, and the value one that may have it."""
+    if _OTHER_TAIL.search(name["tail"]):
         return False
     if (name["scheme"] or "").lower().startswith("basic") and not _is_login(value):
         return False
@@ -198,7 +306,9 @@ def _is_named(text: str, start: int, value: str) -> bool:
         text, max(0, name.start() - 12), name.start()
     ):
         return False
-    if is_named_weakly and (_HEX.match(value) or _WORD_PART.search(value)):
+    if is_named_weakly and _HEX.match(value) and not _is_pair(text, name.start(), start, value):
+        return False
+    if is_named_weakly and _WORD_PART.search(value):
         return False
     if name["firm"] is None and (name["tail"] or is_named_weakly):
         return False
@@ -207,6 +317,13 @@ def _is_named(text: str, start: int, value: str) -> bool:
     return len(value) >= _FEWEST_OF_AZURE or not _AZURE_NAME.search(
         text, max(0, start - _AZURE_REACH), start
     )
+
+
+def _is_pair(text: str, name: int, start: int, value: str) -> bool:
+    """Whether fields near a `key` speak of secrets, and none of digests and caches."""
+    end = start + len(value)
+    near = text[max(0, name - 100) : name] + " " + text[end : end + 60]
+    return _SECRET_NEAR.search(near) is not None and not _PUBLIC_NEAR.search(near)
 
 
 def _is_login(value: str) -> bool:
@@ -228,6 +345,42 @@ def _is_aws_secret(text: str, start: int, value: str) -> bool:
     if not _AWS_SECRET.fullmatch(value):
         return False
     return _AWS_KEY_BEFORE.search(text, max(0, start - 80), start) is not None
+
+
+_SALTED = re.compile(
+    r"(?:(?:auth|logged_in|nonce)_(?:key|salt)|secret_?key(?:_base)?|(?:session|cookie|jwt|app)_?secret"
+    rf"|signing_?key|encryption_?key)(?:{ASSIGNS}|[\"'],\s{{0,20}})(?P<quote>[\"'])"
+    r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)",
+    re.IGNORECASE,
+)
+_PHRASE = re.compile(
+    r"unique phrase|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}", re.IGNORECASE
+)
+_SIGNS = re.compile(r"[^A-Za-z0-9\s]")
+
+
+def find_inserted_secrets(text: str) -> Iterator[Span]:
+    """Literals in the columns of an SQL `INSERT` that are named as secrets are."""
+    for column, start, end in find_inserted(text):
+        if _SURE_NAME.search(column) and not _OTHER_TAIL.search(column):
+            value = text[start:end]
+            if looks_secret(value) and _VALUE.fullmatch(value):
+                yield Span(start, end, "assigned", "<secret:assigned>")
+
+
+def find_salts(text: str) -> Iterator[Span]:
+    """Values full of signs and blanks beside a name, as WordPress and Django make them."""
+    if not any(
+        hint in text for hint in ("_KEY", "_key", "_SALT", "_SECRET", "_secret", "ecretKey")
+    ):
+        return
+    for match in _SALTED.finditer(text):
+        value = match["value"]
+        if len(_SIGNS.findall(value)) < 5 or not is_random(value, 430):
+            continue
+        if _PHRASE.search(value):
+            continue
+        yield Span(*match.span("value"), "assigned", "<secret:assigned>")
 
 
 _AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
@@ -263,8 +416,6 @@ _BROKEN_KEY = re.compile(
     rf"[A-Za-z0-9+/]{{4,84}}(?:{_LINE_BREAK}[A-Za-z0-9+/]{{1,82}}){{1,3}}={{1,2}}(?:{_LINE_BREAK}=)?(?![A-Za-z0-9+/=])"
 )
 _LINE_AFTER = re.compile(_LINE_BREAK)
-_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
-"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
 
 
 def find_broken_azure_key(text: str, start: int, end: int) -> Iterator[Span]:

@@ -23,12 +23,16 @@ from dataclasses import dataclass
 
 from stages.engine.strict_json import parse_json
 from stages.signals.assigned_secrets import (
+    PUBLISHED,
     find_assigned_secrets,
     find_azure_key,
     find_broken_azure_key,
+    find_inserted_secrets,
+    find_salts,
 )
+from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
-from stages.signals.passwords import find_named_passwords, find_url_passwords
+from stages.signals.passwords import find_named_passwords
 from stages.signals.secret_values import is_placeholder, is_random
 
 LONGEST_KEY_BLOCK = 20_000
@@ -84,7 +88,12 @@ def find_secrets(text: str) -> list[Span]:
         spans += find_azure_key(text, end)
         spans += find_broken_azure_key(text, start, end)
         spans += find_assigned_secrets(text, start, end)
+        if text.startswith(".", end):
+            spans += _find_discord_token(text, start, end)
     spans += _find_broken(text, encoded)
+    spans += find_salts(text)
+    if "INSERT" in text or "insert" in text:
+        spans += find_inserted_secrets(text)
     spans += find_named_passwords(text)
     if "PRIVATE KEY" in text:
         spans += _find_private_keys(text)
@@ -230,6 +239,16 @@ def _match_joined(
     return None
 
 
+_DISCORD = re.compile(r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}" + _END)
+
+
+def _find_discord_token(text: str, start: int, end: int) -> Iterator[Span]:
+    """The token whose first part, the number of its user, is the run [start, end)."""
+    match = _DISCORD.match(text, start) if end - start <= 28 else None
+    if match is not None and _is_discord_token(match[0]):
+        yield Span(*match.span(), "discord_token", make_tag("discord_token"))
+
+
 def _find_private_keys(text: str) -> Iterator[Span]:
     """Blocks from their BEGIN to their END line; in strings, with line feeds as `\\n`, as well."""
     feet: dict[str, int] = {}
@@ -264,8 +283,28 @@ def _is_token(token: str) -> bool:
     )
 
 
+def _is_stripe_key(token: str) -> bool:
+    """Whether the rest looks random, and no key of the documentation is it."""
+    return is_random(token[8:], 350) and not token.startswith(PUBLISHED)
+
+
+def _is_discord_token(token: str) -> bool:
+    """Whether the first part holds the digits of a user's number."""
+    head = token.partition(".")[0]
+    try:
+        return base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
+    except (binascii.Error, ValueError):
+        return False
+
+
+_SAMPLE_PAYLOAD = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
+"""What the samples of jwt.io say: `{"sub":"1234567890","name":"John Doe"`."""
+
+
 def _is_jwt(token: str) -> bool:
-    """Whether the first part is a JSON object that names an algorithm."""
+    """Whether the first part is a JSON object that names an algorithm; no sample of jwt.io."""
+    if _SAMPLE_PAYLOAD in token:
+        return False
     head = token.partition(".")[0]
     try:
         value = parse_json(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -332,8 +371,8 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         begins="hooks.",
     ),
     *(
-        _kind("stripe_key", prefix, rf"{prefix}[0-9A-Za-z]{{24,247}}", _check_random_after("_"))
-        for prefix in ("sk_live_", "rk_live_")
+        _kind("stripe_key", prefix, rf"{prefix}[0-9A-Za-z]{{24,247}}", _is_stripe_key)
+        for prefix in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")
     ),
     _kind(
         "openai_key",

@@ -3,10 +3,14 @@
 A name may be joined to its value by a sign (`=`, `:`, `=>`), as two arguments or items of a list
 (`define('KEY', '…')`), as a field of its own (`name: KEY`, then `value: …`), by the end of a tag, a
 cell of a table, the default of a variable (`env.KEY || '…'`), by a verb (`is`, `lautet`, `est`), or
-by nothing but blanks. Every part is bounded, so that a search takes linear time.
+by nothing but blanks. Every part is bounded and takes whole words, so a search takes linear time.
+The head of a column names the cells below it: of a table, or of an SQL `INSERT`.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 _QUOTES = (
     r"\\?[\"'`]|&quot;|&#(?:x27|39|34);|[\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u300c\u300e]"
@@ -18,7 +22,11 @@ _CLOSE = (
     rf"(?:{_QUOTES}|[\])}}]|\[[0-9]{{0,4}}\]|\*\*|__"
     r"|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){0,3}"
 )
-_TYPE = r"(?::\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}\s?(?==))?"
+_TYPE = (
+    r"(?::\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
+)
+"""Between a name and `=`: a type (`: str`), or the accessors of C#."""
+
 _SIGN = (
     r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
 )
@@ -28,7 +36,26 @@ _VERBS = (
     r"|es|será|era|é|eh|è|jest|to|je|är|er|on|var|este|это|этот|hai|hain|है|ni|adalah|là)(?!\w)"
     r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
 )
-_WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}){0,6}?"
+_WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
+_JOINING_SIGN = re.compile(r"[^\w. \u00a0\t/+-]|[^\x00-\x7f\u00a0]| - ")
+_JOINING_WORDS = re.compile(
+    r"(?:is|are|was|be|to|now|currently|still|same|ist|war|lautet|lauten|est"
+    r"|sera|es|era|eh|jest|je|er|on|var|este|hai|hain|ni|or)\Z"
+)
+_MOST_WORDS = 4
+
+
+def may_join(between: str) -> bool:
+    """Whether a sign, a verb, or few words are all that a name and its value have between them.
+
+    A quick look before the patterns of this module, which want at least one of these.
+    """
+    if _JOINING_SIGN.search(between):
+        return True
+    words = between.lower().split()
+    return len(words) <= _MOST_WORDS or any(map(_JOINING_WORDS.match, words))
+
+
 VERB = (
     rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)[ \u00a0\n]{{1,2}}"
     r"|(?:是|为|為|は|が|を)「?|「)"
@@ -37,7 +64,11 @@ VERB = (
 languages: `password for the guest wifi is`."""
 
 ASSIGNS = rf"{_CLOSE}\s{{0,4}}{_TYPE}{_SIGN}\s{{0,4}}"
-ARGUMENT = rf"{QUOTE},\s{{0,4}}(?={_QUOTES})|\(\s{{0,3}}(?={_QUOTES})"
+_METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
+ARGUMENT = (
+    rf"{QUOTE},\s{{0,4}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
+    rf"|{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
+)
 FIELD = (
     rf"(?:{QUOTE})?[\s,;>]{{0,8}}(?:</(?:name|key)>\s{{0,40}})?"
     r"(?:[\"'<]?(?:value|default|val|content|data|string)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
@@ -53,10 +84,107 @@ CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\||\?\?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:(?:\b[brufnl]{1,2}|[@$])(?=[\"']))?"
+    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"']))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 
 _OPEN_QUOTED = rf"(?P<quote>{_QUOTES})(?P<quoted>(?:(?!(?P=quote))[^\s]){{6,200}})"
 _CLOSED_BY = r"(?:(?P=quote)|[\u201d\u201c\u00bb\u00ab\u2019\u300d\u300f])"
 QUOTED = rf"(?:{_OPEN_QUOTED}{_CLOSED_BY})"
+
+
+_MOST_ROWS, _LONGEST_ROW = 50, 1000
+"""Rows of a table, and characters of a row, over which the head of a column is searched."""
+
+_SEPARATORS = "|\t;,"
+_HEAD_LINE = re.compile(
+    r"(?:\|[\w \t\"'`*./#()-]{0,60})+\|?\s*\Z"
+    r"|[\w\"'`*#][\w \"'`*./#-]{0,40}(?:[|\t;,][\w \"'`*./#()-]{1,40})+\s*\Z"
+)
+_NO_HEAD = re.compile(r"\s*(?:import|from|return|global|nonlocal|del|print|def|var|let|const)\b")
+_RULE = re.compile(r"[|\s:+-]{3,}\Z")
+_BARE_CELL = re.compile(r"[\s\"'`*]*(.*?)[\s\"'`*]*\Z", re.DOTALL)
+_INSERT = re.compile(
+    r"insert\s+(?:\w{1,10}\s+)?into\s+[\w.\"`\[\]]{1,80}\s{0,4}\((?P<columns>[^()]{1,500})\)\s{0,9}"
+    r"values\s{0,9}\(",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(
+    r"\s{0,9}(?:N?'(?P<single>(?:[^'\\\n]|''|\\.){0,300})'|\"(?P<double>[^\"\n]{0,300})\""
+    r"|(?P<bare>[^,()'\"\s][^,()'\"]{0,80}(?:\([^()]{0,80}\))?))?\s{0,9}(?P<sign>[,)])"
+)
+_NEXT_ROW = re.compile(r"\s{0,9},\s{0,9}\(")
+
+
+def find_head(text: str, start: int) -> str:
+    """The cell of the first row in the column of `start`; nothing outside a table.
+
+    Cells are parted by `|`, tabs, semicolons or commas; the rows lie one below the other.
+    """
+    begin = text.rfind("\n", max(0, start - _LONGEST_ROW), start) + 1
+    row = text[begin:start]
+    separator = next((sign for sign in _SEPARATORS if sign in row), "")
+    if not begin or not separator or len(row) > _LONGEST_ROW:
+        return ""
+    head = ""
+    for _ in range(_MOST_ROWS):
+        above = text.rfind("\n", max(0, begin - 1 - _LONGEST_ROW), max(0, begin - 1)) + 1
+        line = text[above : max(0, begin - 1)]
+        if separator not in line:
+            break
+        head, begin = line, above
+        if not begin:
+            break
+    cells, column = head.split(separator), row.count(separator)
+    return cells[column] if column < len(cells) else ""
+
+
+def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:
+    """Places of the cells below the head of a column at `place`, without quotes and markup.
+
+    The row of the head holds names alone, and no row of the table is above it.
+    """
+    begin = text.rfind("\n", max(0, place - _LONGEST_ROW), place) + 1
+    end = text.find("\n", place, place + _LONGEST_ROW)
+    head = text[begin : max(end, begin)]
+    separator = next((sign for sign in _SEPARATORS if sign in head), "")
+    if not separator or not _HEAD_LINE.match(head) or _NO_HEAD.match(head):
+        return
+    above = text[text.rfind("\n", max(0, begin - _LONGEST_ROW), max(0, begin - 1)) + 1 : begin]
+    if separator in above:
+        return
+    column, count = text.count(separator, begin, place), head.count(separator)
+    for _ in range(_MOST_ROWS):
+        begin, end = end + 1, text.find("\n", end + 1, end + 1 + _LONGEST_ROW)
+        line = text[begin : end if end >= 0 else begin + _LONGEST_ROW]
+        if line.count(separator) != count:
+            return
+        cells = line.split(separator)
+        cell = _BARE_CELL.match(cells[column])
+        if cell is not None and cell[1] and not _RULE.match(line):
+            first = begin + sum(map(len, cells[:column])) + column + cell.start(1)
+            yield first, first + len(cell[1])
+        if end < 0:
+            return
+
+
+def find_inserted(text: str) -> Iterator[tuple[str, int, int]]:
+    """Column and place of each literal of `INSERT INTO t (column, …) VALUES ('literal', …)`."""
+    for statement in _INSERT.finditer(text):
+        columns = [name.strip(" \t\r\n\"`[]'") for name in statement["columns"].split(",")]
+        place = statement.end()
+        for _ in range(_MOST_ROWS):
+            for column in columns:
+                item = _ITEM.match(text, place)
+                if item is None:
+                    break
+                for quoted in ("single", "double"):
+                    if item[quoted]:
+                        yield column, *item.span(quoted)
+                place = item.end()
+                if item["sign"] == ")":
+                    break
+            following = _NEXT_ROW.match(text, place)
+            if following is None:
+                break
+            place = following.end()

@@ -1,11 +1,11 @@
-"""Passwords that only their place tells: beside their name, in addresses, in commands.
+"""Passwords that only their name tells: beside it, below it, after it was asked for.
 
 A name (`password`, `DB_PASS`, `Passwort`, `contraseña`, `密码`) is joined to its value in one of
 the ways of `named_values.py`; the value must have a letter and a digit (`Password: winter79!`), as
-people choose them, or be mixed as a generator makes it. Words alone and numbers alone are not
-searched. Where nothing but a blank joins them, the value must stand out of prose by itself. The
-password of `scheme://user:password@host` may be any that is no placeholder. Time is linear in the
-text: what is matched has a bounded length.
+people choose them, or be mixed as a generator makes it. Words alone (`krokodil-velvet`) and numbers
+alone are passwords where the name is assigned a literal, or the end of a line. Where nothing but a
+blank joins them, the value must stand out of prose by itself. Commands, calls and addresses are in
+`login_calls.py`. Time is linear in the text: what is matched has a bounded length.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
     ASSIGNS,
@@ -24,44 +25,17 @@ from stages.signals.named_values import (
     QUOTED,
     TAG_END,
     VERB,
+    find_cells,
+    find_inserted,
 )
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
+    has_joined_words,
+    is_chosen_number,
+    is_chosen_words,
     is_password,
-    is_placeholder,
     is_strong_password,
-    says_password,
 )
-
-# The part between "://" and "@" of an address with a password.
-_LOGIN = re.compile(
-    r"://(?P<user>[^\s:/?#@\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
-)
-_EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
-_ANY_HOST = re.compile(
-    r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
-)
-"""Hosts of examples and of development alike: a password there must look like one."""
-
-_LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
-
-
-def find_url_passwords(text: str) -> Iterator[Span]:
-    """The password of each `scheme://user:password@host`."""
-    if "@" not in text or "://" not in text:
-        return
-    for match in _LOGIN.finditer(text):
-        password, host = match["password"], match["host"].lower()
-        if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
-            continue
-        if says_password(password) or password in (match["user"], "x-oauth-basic"):
-            continue
-        if _ANY_HOST.match(host) and not (
-            _LETTER_AND_DIGIT.match(password) or is_password(password)
-        ):
-            continue
-        yield Span(*match.span("password"), "url_password", "<secret:url_password>")
-
 
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
@@ -121,12 +95,18 @@ _ASCII_HINTS = (*_HINTS, *dict.fromkeys(hint for _, hint in _FOREIGN_HINTS if hi
 _SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""
 
+_FOR = (
+    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|от)"
+    r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?)?"
+)
+"""What a password is for, between its name and its value: `пароль от вайфая …`."""
+
 _VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?/ )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
     rf"|(?P<verb>{VERB})"
-    r"|(?P<plain>\s+-p\s?|[ \u00a0\t]{1,2}\(?))"
+    rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}\(?))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -139,20 +119,22 @@ _OTHER_TAIL = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_PASSWORDS = re.compile(
-    r"polic|length|strength|hint|rule|hash|manager|list|complex", re.IGNORECASE
+    r"polic|length|strength|hint|rule|hash|manager|list|complex|encod|algorithm|format|authent"
+    r"|requirement|expir|forgot|lost|reset",
+    re.IGNORECASE,
 )
 _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
     re.IGNORECASE,
 )
-_CUT = re.compile(
-    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
-    r"|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+_USER_BEFORE = re.compile(
+    r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine)\b[^\n]{1,44}\Z", re.IGNORECASE
 )
-_USER_BEFORE = re.compile(r"\b(?:user(?:name)?|login)\b[^\n]{1,44}\Z", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
-_ENGLISH_VERBS = re.compile(
-    r"\b(?:is|are|was|will be|set to|changed to|reset to)\b|:|c.est", re.IGNORECASE
+_SURE_VERBS = re.compile(
+    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah)\b|:|c.est"
+    r"|(?<!\w)[èé](?!\w)",
+    re.IGNORECASE,
 )
 _SIGN = re.compile(r"[=:>-]")
 
@@ -168,12 +150,19 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
-            elif lowered.startswith("chpasswd", place - 2):
-                yield from _find_piped(text, place)
+            elif lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place):
+                yield from find_piped(text, place)
             if hint == "pass":
                 yield from _find_before_name(text, place)
+            name = _ANY_NAME.match(text, place)
+            if name is not None:
+                yield from _find_elsewhere(text, place, name.end())
             place = lowered.find(hint, place + 1)
-    yield from _find_in_commands(text, lowered)
+    yield from find_login_calls(text, lowered)
+    if "insert" in lowered and "values" in lowered:
+        for column, start, end in find_inserted(text):
+            if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
+                yield from _accept_cell(text, start, end)
 
 
 def _choose_hints(lowered: str) -> Sequence[str]:
@@ -196,8 +185,10 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     group = "quoted" if match["quoted"] is not None else "bare"
     value = match[group]
     if group == "bare":
-        value = _cut_bare(value)
+        value = cut_bare(value)
         if match["firm"] and _is_variable(text, match, value):
+            return
+        if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
     if _is_accepted(text, match, value):
         begin = match.start(group)
@@ -210,13 +201,163 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
         is_sure = (
             match["quoted"] is not None
             or "-p" in match["plain"]
-            or text.startswith("--", max(0, match.start() - 2))
+            or text.startswith(("--", "re"), max(0, match.start() - 2))
+            or _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
         )
+        is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
-        is_sure = not match["name"] or _ENGLISH_VERBS.search(match["verb"]) is not None
+        is_sure = not match["name"] or _SURE_VERBS.search(match["verb"]) is not None
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
-    return is_password(value) if is_sure else is_strong_password(value)
+    if is_password(value) if is_sure else is_strong_password(value):
+        return True
+    return (is_chosen_words(value) or is_chosen_number(value)) and _may_be_words(text, match, value)
+
+
+_ASSIGNED = re.compile(rf"{ASSIGNS}\Z")
+_ABOUT_BEFORE = re.compile(
+    r"(?:forgot|reset|confirm|repeat|change|show|hide|wrong|invalid|incorrect|missing|require|enter|no"
+    r"|weak|strong|toggle|type|label|placeholder|name|for|id|text|title|message|error|hint|help|is|has"
+    r"|get|set|check|validate|verify|compare|match|hash)(?:ten|ed|s)?[\"':=<>_. -]{0,3}\Z",
+    re.IGNORECASE,
+)
+"""What stands right before the name of a label, a message or a function about passwords."""
+
+_DEFINES = re.compile(r"(?:define|put|add|set\w{0,12})\(\s?[\"'][\w.]{0,40}\Z", re.IGNORECASE)
+_TAG_BEFORE = re.compile(r"<(?:(?:property|entry|param|init-param)\b[^<>]{0,60})?\Z")
+_LOGIN_NEAR = re.compile(
+    r"(?:user|login|usr|uid|e-?mail|account|host|server|ssid|wi-?fi|wlan|data ?base|db|benutzer"
+    r"|usuario|usuário|utilisateur|identifiant|логин|用户|用戶|帳號|账号|ユーザ|아이디)",
+    re.IGNORECASE,
+)
+_NEAR = 160
+_LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
+_LINE_AFTER = re.compile(r"[.!]?[ \t]{0,8}(?:\Z|[\r\n]|#|//|<|\||/ )")
+_FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}[\s,;/|]{1,4}\Z")
+_WIRELESS = re.compile(r"wi-?fi|wlan|hotspot", re.IGNORECASE)
+_DECLARES = re.compile(
+    r"\b(?:const|let|var|val|string|char ?\*|final|auto|dim|my|our)\W{1,3}[\w$]{0,20}\Z",
+    re.IGNORECASE,
+)
+_ENGLISH_NAME = re.compile(r"pass(?:words?|wd|phrase|code|key)?|pwd|pw", re.IGNORECASE)
+_CODE_BEFORE = re.compile(r"[,{(\[]\s*\Z")
+_CODE_AFTER = re.compile(r"\s*[})\],]")
+_FIELDS_BEFORE = re.compile(r"[;\"'][\w ]{1,30}=[^;=\"']{0,80};\s?\Z")
+
+
+def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
+    """Whether words or a number alone are what a name is assigned, not what is said of it."""
+    quoted = match["quoted"] is not None
+    start, end = match.start(), match.start("quoted" if quoted else "bare") + len(value)
+    before = text[max(0, start - 60) : start]
+    if (match["short"] and before[-1:] not in ("_", ".")) or _ABOUT_BEFORE.search(before):
+        return False
+    firm = match["firm"]
+    if firm is None:
+        verb = (match["verb"] or "").strip()
+        if match["plain"] is not None:
+            return _is_argument(text, match, before, end, value)
+        is_told = verb.endswith(":") or has_joined_words(value) or value.isdecimal()
+        is_told = is_told or _WIRELESS.search(match[0]) is not None
+        return is_told and (quoted or _LINE_AFTER.match(text, end) is not None)
+    if firm.endswith(">") and "td" not in firm:
+        return _TAG_BEFORE.search(before) is not None and text.startswith("</", end)
+    if _DEFINES.search(before):
+        return quoted
+    if not _ASSIGNED.match(firm):
+        is_cell = "td" in firm or "|" in firm
+        return has_joined_words(value) and (
+            (is_cell and _LINE_AFTER.match(text, end) is not None) or (quoted and "." in firm)
+        )
+    if quoted:
+        return has_joined_words(value) or _has_login(text, start, end, before)
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    if "=" in firm and ":" not in firm:
+        after = text[end : end + 1]
+        if firm != "=":
+            return False
+        if after == ";":
+            return _FIELDS_BEFORE.search(before) is not None or before.endswith('"')
+        if after in ("&", '"') or "--" in before[-20:]:
+            return True
+        return after in ("", " ", "\n", "\r") and (
+            line == line.upper()
+            or "=" in line
+            or "." in line
+            or _has_login(text, start, end, before)
+        )
+    if not _LINE_AFTER.match(text, end):
+        return False
+    if not _LINE_BEFORE.search(before) and not _FIELD_BEFORE.search(before):
+        return False
+    above = text[max(0, start - len(line) - 60) : start - len(line)]
+    if _CODE_BEFORE.search(above) or _CODE_AFTER.match(text, end):
+        return False
+    return has_joined_words(value) or value.isdecimal() or _has_login(text, start, end, before)
+
+
+def _has_login(text: str, start: int, end: int, before: str) -> bool:
+    """Whether a field of a login is near, or the name is part of a longer one: `DB_PASSWORD`."""
+    if before[-1:] in ("_", ".", "-") or _DECLARES.search(before):
+        return True
+    name = re.match(r"[^\W_]+", text[start : start + 24])
+    if name is not None and not _ENGLISH_NAME.match(name[0]):
+        return True
+    near = text[max(0, start - _NEAR) : start] + " " + text[end : end + _NEAR // 2]
+    return _LOGIN_NEAR.search(near) is not None
+
+
+def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: str) -> bool:
+    """Whether words follow a name as the argument of a statement, or of a login in prose."""
+    if match["quoted"] is not None:
+        return has_joined_words(value) or "-p" in match["plain"] or before.lower().endswith("with ")
+    if " " in match["plain"].strip() or not has_joined_words(value):
+        return False
+    is_login = before.endswith("require") or _USER_BEFORE.search(before) is not None
+    return is_login and _LINE_AFTER.match(text, end) is not None
+
+
+_STDIN = "password-stdin"
+_ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN})(?![a-z])", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)[^\n]{0,20}\r?\n"
+)
+_ASKS = re.compile(
+    r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l|qual)\b",
+    re.IGNORECASE,
+)
+_SHORT_QUESTION = 24
+_ANSWER = re.compile(
+    r"(?:[ \t>*-]{0,4}(?:\[[^\]\n]{1,30}\] ?)?(?:<?[^\s:<>\n][^:<>\n]{0,24}(?::|>) ?)?)"
+    r"(?:it'?s |its |try |the pw is )?[\"'`]?(?P<answer>[^\s\"'`<>]{6,64})[\"'`]?"
+    r"[ \t]{0,3}(?:\r?\n|\Z)",
+    re.IGNORECASE,
+)
+
+
+def _find_elsewhere(text: str, start: int, end: int) -> Iterator[Span]:
+    """Values below the head of a column, and the line that answers who asks for a password."""
+    for first, last in find_cells(text, start):
+        yield from _accept_cell(text, first, last)
+    question = _QUESTION.match(text, end)
+    if question is None:
+        return
+    answer = _ANSWER.match(text, question.end())
+    line = text[text.rfind("\n", max(0, start - 80), start) + 1 : question.end()]
+    is_asked = _ASKS.search(line) is not None or len(line) <= _SHORT_QUESTION
+    if answer is None or not is_asked or _ABOUT_PASSWORDS.search(line):
+        return
+    if is_password(answer["answer"]):
+        yield Span(*answer.span("answer"), "password", "<secret:password>")
+
+
+def _accept_cell(text: str, start: int, end: int) -> Iterator[Span]:
+    """The cell of a table in [start, end) if it looks like a password."""
+    value = text[start:end]
+    if " " not in value and (
+        is_password(value) or is_chosen_number(value) or is_chosen_words(value)
+    ):
+        yield Span(start, end, "password", "<secret:password>")
 
 
 def _is_no_name(value: str) -> bool:
@@ -231,10 +372,11 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
 
 
-def _cut_bare(value: str) -> str:
-    """A value without quotes up to where the next field, markup or the sentence goes on."""
-    cut = _CUT.search(value, 1)
-    return (value[: cut.start()] if cut else value).rstrip(".:)]}\\")
+_NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
+"""The next field, below a name without a value."""
+
+_OPTIONS = re.compile(r"=[^\s,=()\"']{1,40},\Z")
+"""An option before in a list without blanks, as of `mount`: `username=ann,`."""
 
 
 def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
@@ -246,7 +388,10 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
     sign = match["firm"].strip(" \t\n\"'])}")
     if not _IDENTIFIER.match(value) or sign not in ("=", ":="):
         return False
-    after = text[match.start("bare") + len(value) :][:1]
+    end = match.start("bare") + len(value)
+    after = text[end : end + 1]
+    if after == "," and _OPTIONS.search(text, max(0, match.start() - 40), match.start()):
+        return False
     if after in (",", ")"):
         return True
     if " " not in match["firm"].lstrip("\"'])} ") and not match["firm"].startswith(" "):
@@ -254,64 +399,12 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
     return sum(c.isdigit() for c in value) < 2 or after not in ("", "\n", "\r") or "_" in value
 
 
-_WHO = r"[^\s:\"'`/|]{1,40}"
-_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
-_PAIR = rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}[\"'][^\s\"']{{1,64}}[\"'],\s{{0,3}}{_SURE}"
-_STATED = (
-    rf"\w{{0,8}}(?:\s?[:=]|\s(?:is|are|ist|sind))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
-    r"(?P<loose>[^\s\"'`<>|]{8,64})"
-)
-_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (hint, re.compile(shape, re.IGNORECASE))
-    for hint, shape in (
-        ("curl", rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?{_WHO}:{_SURE}"),
-        ("mysql", rf"mysql\w*\s[^\n|;]{{0,80}}?\s-p{_SURE}"),
-        (
-            "net use",
-            r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})? (?P<loose>[^\s\"'`<>|/]{8,64})",
-        ),
-        ("identified", rf"identified (?:with \w+ )?by (?:password )?{_SURE}"),
-        ("securestring", rf"securestring (?:-String )?{_SURE}"),
-        ("login", rf"login(?:{_PAIR}|{_STATED})"),
-        ("auth", rf"auth\w{{0,20}}{_PAIR}"),
-        ("cred", rf"cred(?:entials?\w{{0,20}}{_PAIR}|{_STATED})"),
-    )
-)
-"""What the search looks for first, and the command or call with the password."""
-
-_PIPED = re.compile(
-    r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
-    r"\s{0,2}\|\s{0,2}(?:sudo )?"
-    r"(?:ch)?\Z"
-)
 _BEFORE_NAME = re.compile(
     r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:the|my|your|our|a|das"
     r"|dein|mein"
     r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2}\Z",
     re.IGNORECASE,
 )
-
-
-def _find_in_commands(text: str, lowered: str) -> Iterator[Span]:
-    """Passwords of commands and calls without a name: `curl -u ann:…`, `auth=("ann", "…")`."""
-    for hint, shape in _COMMANDS:
-        place = lowered.find(hint)
-        while place >= 0:
-            match = shape.match(text, place)
-            if match is not None:
-                group = match.lastgroup or "sure"
-                value = _cut_bare(match[group])
-                if is_password(value) and (group == "sure" or is_strong_password(value)):
-                    begin = match.start(group)
-                    yield Span(begin, begin + len(value), "password", "<secret:password>")
-            place = lowered.find(hint, place + 1)
-
-
-def _find_piped(text: str, place: int) -> Iterator[Span]:
-    """The password in `echo "ann:…" | chpasswd`."""
-    piped = _PIPED.search(text, max(0, place - 120), place)
-    if piped is not None and is_password(piped["piped"]):
-        yield Span(*piped.span("piped"), "password", "<secret:password>")
 
 
 def _find_before_name(text: str, place: int) -> Iterator[Span]:

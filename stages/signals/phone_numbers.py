@@ -30,6 +30,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from stages.signals.named_values import find_head
 from stages.signals.phone_words import (
     CHAINED,
     EXTENSION_AFTER,
@@ -45,7 +46,6 @@ from stages.signals.phone_words import (
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
 )
-from stages.signals.table_heads import find_head
 
 LOOK_BACK, LOOK_AHEAD = 64, 60
 """Characters before and after a number in which a word may name it."""

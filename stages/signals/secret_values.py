@@ -10,19 +10,22 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 
 _FILLER = re.compile(
     r"example|sample|placeholder|dummy|changeme|change[_-](?:me|this)|redacted|masked|censored"
     r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real|secret)"
-    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|123456|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
+    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|\A(?:[a-z]{0,5}|\w{0,2}test|pass\w{0,4}|qwerty)[_@-]?123456"
+    r"|1234567|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
     r"|\A(?:\[[^\]]*\]|%\w+%|\$[A-Z_][A-Z0-9_]*|@?\{[^{}]*\})\Z",
     re.IGNORECASE,
 )
 _COMMON = re.compile(
-    r"(?:admin|changeit|changeme|default|guest|hunter2|letmein|my_?pass(?:word)?|none|null|nil|pass"
+    r"(?:admin|changeit|changeme|default|guest|letmein|my_?pass(?:word)?|none|null|nil|pass"
     r"|passw0rd|passwd|password|pw|pwd|qwerty|root|s3cr3t|secret|test|testing|tester|token|toor"
     r"|user|username|xxx|your_?password|demo|foo|bar|foobar|abc|hello|example|temp|login|welcome"
-    r"|string|value|todo|tbd|undefined|false|true|required|optional)"
+    r"|string|value|todo|tbd|undefined|false|true|required|optional|postgres|mysql|oracle|mongo"
+    r"|redis|rabbitmq|minio|minioadmin|elastic|vagrant|raspberry|ubuntu|tomcat|grafana|wordpress)"
     r"(?:[_-]?[0-9]{1,4}[!.?]?)?",
     re.IGNORECASE,
 )
@@ -30,7 +33,7 @@ _COMMON = re.compile(
 
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
-    r"|enc[\[(]|!\w+|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
+    r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
     re.IGNORECASE,
 )
 """How a value begins that says where the secret is, or that it is encrypted."""
@@ -41,23 +44,35 @@ _SCALE = 1000
 _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 """c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
 
-_SAYS_PASSWORD = re.compile(r"pass|pwd|secret|\Apw[0-9_-]{0,4}\Z", re.IGNORECASE)
+_SAYS_PASSWORD = re.compile(
+    r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o"
+    r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
+    r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
+    re.IGNORECASE,
+)
 _LEET = str.maketrans("013457@$!", "oleastasi")
 
 _DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 _CASES = re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]", re.DOTALL)
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
+_PREFIXED = re.compile(r"(?:[a-z]{2,10}[_-]){1,2}[0-9a-f]{32,64}(?:-[a-z]{2}[0-9]{1,2})?\Z")
+"""The keys of some services: `key-…` of Mailgun, `whsec_…`, `…-us7` of Mailchimp."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 _HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,6}/|(?:[a-z]+\.)*[a-z-]+\.[a-z]{2,4}\Z")
 _PARTS = re.compile(r"[^A-Za-z0-9+/]+")
 _HYPHENS, _LONG_WORD = re.compile(r"[-_]"), re.compile(r"[a-z]{5}|[A-Z]{6}")
+_LONGER_WORD = re.compile(r"[a-z]{7}|[A-Z]{7}")
 _WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
+_PATH, _PATH_PARTS = re.compile(r"[~.]{0,2}/"), re.compile(r"[A-Za-z]+|[0-9]+")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)|base(?:32|64)|argon2\w*|bcrypt\w*"
-    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?[a-z]{0,12})(?:-\w+)?\Z",
+    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*|bcrypt\w*"
+    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
+    r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen|stellig\w*)?)"
+    r"(?:-\w+)?\Z",
     re.IGNORECASE,
 )
 _HASH = re.compile(
@@ -66,9 +81,14 @@ _HASH = re.compile(
 _CALL = re.compile(r"\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
-    r"[A-Za-z]{4,}[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
+    r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
+    r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}"
 )
 _SIGN = re.compile(r"[!@#$%^&*?+=~;,]")
+_LEET_WORD = re.compile(
+    r"(?=.*[a-z].*[a-z])[0-9]{0,2}(?:[A-Za-z]{1,3}[0-9]{1,2}){2,}[a-z]{0,3}[0-9]{0,4}"
+)
+"""Digits for letters, as in `kr0k0d1l72`."""
 
 
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -114,13 +134,16 @@ def looks_secret(value: str) -> bool:
         "://" in value
         or _HOST.match(value)
         or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part)
+        or (_PATH.match(value) and all(map(_WORDLIKE.match, _PATH_PARTS.findall(value))))
     ):
         return False
     longest = max(_PARTS.split(value), key=len)
     if _HEX.match(value):
         return len(value) >= 32 and is_random(value, 300)
-    if len(longest) < 16:
-        longest = _join_parts(value)
+    if _HEX.match(longest) and _PREFIXED.match(value):
+        return is_random(longest, 300)
+    if len(longest) < 24:
+        longest = _join_parts(value) or longest
     if len(longest) < 16 or not is_random(longest, 370):
         return False
     run = len(longest) / max(1, len(_HUMPS.findall(longest)))
@@ -130,7 +153,10 @@ def looks_secret(value: str) -> bool:
 def _join_parts(value: str) -> str:
     """The letters and digits of base64 for addresses; nothing of a value made of words."""
     plain = _HYPHENS.sub("", value)
-    return plain if len(plain) >= 20 and is_mixed(plain) and not _LONG_WORD.search(value) else ""
+    if len(plain) < 20 or not is_mixed(plain):
+        return ""
+    is_long = len(plain) >= 36 and is_random(plain, 440)
+    return "" if (_LONGER_WORD if is_long else _LONG_WORD).search(value) else plain
 
 
 def is_password(value: str) -> bool:
@@ -170,4 +196,77 @@ def is_strong_password(value: str) -> bool:
         or _SIGN.search(value) is not None
         or (_CASES.search(value[1:]) is not None and len(_CLASSES.findall(value)) > 2)
         or _WORDS_AND_NUMBER.fullmatch(value) is not None
+        or _LEET_WORD.fullmatch(value) is not None
     )
+
+
+_WORDS = re.compile(r"[!?*#$%&+]?[^\W\d_]{2,24}(?:[-+*#!][^\W\d_]{2,24}){0,7}[!?*#$%&]{0,3}")
+_WORD = re.compile(r"[^\W\d_][a-zß-ÿ]*")
+_FEWEST_OF_A_WORD = 10
+_NO_PASSWORD = re.compile(
+    r"required|optional|mandatory|string|text|number|integer|boolean|object|any|"
+    r"none|null|undefined|default|example|sample|demo|test|testing|field|label|"
+    r"input|value|values|name|names|user|users|username|login|logon|email|mail|"
+    r"admin|root|hidden|visible|show|hide|secret|token|key|keys|auth|"
+    r"authentication|authorization|credential|credentials|invalid|incorrect|wrong|"
+    r"missing|empty|blank|valid|confirmed|confirm|confirmation|strong|weak|minimum|"
+    r"maximum|min|max|length|encrypted|encoded|hashed|hash|plain|plaintext|"
+    r"cleartext|protected|restricted|confidential|disabled|enabled|unchanged|changed|"
+    r"change|reset|forgot|forgotten|expired|generated|random|automatic|auto|manual|"
+    r"prompt|ask|interactive|keyboard|unset|not|set|use|see|env|environment|var|"
+    r"variable|vault|file|path|from|the|your|my|our|this|that|for|and|with|data|"
+    r"form|query|request|response|body|params|param|args|arg|config|configuration|"
+    r"settings|setting|options|props|state|event|error|message|current|new|old|"
+    r"repeat|again|get|is|has|case|sensitive|insensitive|development|production|"
+    r"staging|database|server|client|host|type|placeholder|description|available|"
+    r"unknown|unspecified|unsupported|identifier|parameter|controller|provider|service|"
+    r"account|update|delete|create|insert|select|one|time|code|self|based|less|"
+    r"store|stored|manager|dialog|button|screen|page|view|model|schema|validator|"
+    r"element|control|component|handler|callback|function|ref|base|basic|digest|"
+    r"bearer|copy|paste|here|there|above|below|siehe|unten|oben|voir|ver|vea|"
+    r"vedi|abajo|onder|patrz|zie",
+    re.IGNORECASE,
+)
+"""Words of forms, code and documentation: a value with one of them names something else."""
+
+_NO_CHOICE = re.compile(
+    r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted|cted)s?\Z"
+    r"|(?:lich|isch|keit|heit|ung|[ai]d[oa]|ect[oa]|ori[oa]|oire)e?[nrs]?\Z|mente\Z",
+    re.IGNORECASE,
+)
+
+
+def is_chosen_words(value: str) -> bool:
+    """Whether words without a digit may be a password: joined (`krokodil-velvet`), or one long one.
+
+    Only where a name is assigned the value: labels, types and options stand there as well.
+    """
+    if len(value) < 8 or not _WORDS.fullmatch(value) or is_placeholder(value):
+        return False
+    if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
+        return False
+    words = _WORD.findall(value)
+    if any(map(_NO_PASSWORD.fullmatch, words)):
+        return False
+    longest = max(words, key=len)
+    if len(words) > 1:
+        return len(longest) > 3 and not value.isupper()
+    return len(longest) >= _FEWEST_OF_A_WORD and not _NO_CHOICE.search(value)
+
+
+_DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
+
+
+def is_chosen_number(value: str) -> bool:
+    """Six digits or more of at least four kinds that do not count up or down and are no date."""
+    if not 6 <= len(value) <= 16 or not value.isdecimal() or _DATE.fullmatch(value):
+        return False
+    if is_placeholder(value):
+        return False
+    steps = {int(b) - int(a) for a, b in pairwise(value)}
+    return len(set(value)) > 3 and len(steps) > 1
+
+
+def has_joined_words(value: str) -> bool:
+    """Whether a value shows its words: `Hamburg-zephyr-ember`, `sunflowerMustang`."""
+    return len(_WORD.findall(value)) > 1

@@ -61,6 +61,11 @@ class SpecialTokens:
     fim_middle: int | None = None
     fim_suffix: int | None = None
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """Tokens after which a model has no more to say: of a document and of a turn."""
+        return frozenset(one for one in (self.end, self.turn_end) if one is not None)
+
     @classmethod
     def from_config(cls, tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTokens:
         """Those of a tokenizer and `config`, the content of its tokenizer_config.json.

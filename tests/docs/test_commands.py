@@ -19,6 +19,7 @@ from flows.recipe.profile import PROFILE_KEYS, load_profile
 from flows.recipe.recipe import BUNDLED, load_recipe
 from flows.recipe.series import expand_series
 from stages.engine.protocol import stage_named, stage_names
+from stages.examples.task_files import parse_tasks
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())
 
@@ -118,10 +119,17 @@ def test_every_recipe_validates(page, tmp_path):
         build_graph(expand_series(load_recipe(path), store), store)
 
 
+def tasks_of(page: Path) -> list[str]:
+    found = [block.text for block in blocks(page, "yaml")]
+    return [text for text in found if "formulations" in yaml.safe_load(text)]
+
+
 @by_page
-def test_every_yaml_block_is_a_recipe_or_a_profile_that_fits(page, tmp_path):
-    recipes, profiles = recipes_of(page), profiles_of(page)
-    assert len(recipes) + len(profiles) == len(blocks(page, "yaml"))
+def test_every_yaml_block_is_a_recipe_a_task_or_a_profile_that_fits(page, tmp_path):
+    recipes, profiles, tasks = recipes_of(page), profiles_of(page), tasks_of(page)
+    assert len(recipes) + len(profiles) + len(tasks) == len(blocks(page, "yaml"))
+    for text in tasks:
+        assert parse_tasks(text.encode(), "own", where=str(page))
     for text in profiles:
         path = tmp_path / "profile.yaml"
         path.write_text(text)

@@ -94,12 +94,17 @@ def _solved(item: Item, formulation: str) -> str:
 def write_task(folder: Path, name: str, items: Sequence[Item], formulation: str | None) -> str:
     """A task file of the harness with these items in one formulation; returns its name."""
     documents = []
+    puts = [one for item in items for one in item.ranked(" ") if one.formulation == formulation]
+    # The harness counts characters of a choice without its delimiter.
+    delimiter = " " if all(c.startswith(" ") for one in puts for c in one.choices) else ""
     for item in items:
         if item.form == TEXT:
             documents.append({"prompt": "", "target": item.prompt})
             continue
         (way,) = (one for one in item.ranked(" ") if one.formulation == formulation)
-        document = {"prompt": way.prompt, "choices": list(way.choices), "answer": item.answer}
+        choices = [choice.removeprefix(delimiter) for choice in way.choices]
+        document = {"prompt": way.prompt, "choices": choices, "answer": item.answer}
+        # It puts no delimiter before the one text of `loglikelihood`.
         documents.append({**document, "target": way.choices[item.answer]})
     kind = "multiple_choice"
     if items[0].form == TEXT:
@@ -124,7 +129,7 @@ def write_task(folder: Path, name: str, items: Sequence[Item], formulation: str 
         "output_type": kind,
         "doc_to_text": "prompt",
         "doc_to_target": "answer" if kind == "multiple_choice" else "target",
-        "target_delimiter": "",
+        "target_delimiter": delimiter,
         "metric_list": [{"metric": metric} for metric in metrics[kind]],
     }
     if kind == "multiple_choice":
@@ -150,10 +155,12 @@ def write_model(folder: Path, model: Decoder, tokenizer: Tokenizer) -> None:
     save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
 
 
-def ask_harness(python: str, folder: Path, tasks: Sequence[str], **settings: Any) -> dict[str, Any]:
-    """What `lm_eval_scores.py` prints."""
-    usual = {"dtype": "float32", "batch_size": 16, "bos": True, "rounds": 1}
-    (folder / "settings.json").write_text(json.dumps({**usual, "tasks": tasks, **settings}))
+def ask_harness(
+    python: str, folder: Path, *runs: Sequence[str], **settings: Any
+) -> list[dict[str, Any]]:
+    """What `lm_eval_scores.py` prints of one evaluation for each of `runs`, names of tasks."""
+    usual = {"dtype": "float32", "batch_size": 16, "bos": True}
+    (folder / "settings.json").write_text(json.dumps({**usual, "runs": runs, **settings}))
     program = Path(__file__).with_name("lm_eval_scores.py")
     environment = {**os.environ, "HF_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
@@ -161,5 +168,5 @@ def ask_harness(python: str, folder: Path, tasks: Sequence[str], **settings: Any
     )
     if result.returncode:
         raise RuntimeError(result.stderr[-4_000:])
-    answer: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    return answer
+    answers: list[dict[str, Any]] = json.loads(result.stdout.splitlines()[-1])
+    return answers

@@ -1,11 +1,11 @@
 """Runs under a Python with lm_eval[hf]: what its harness makes of tasks, with a released model.
 
 `python lm_eval_scores.py FOLDER`: `model/` is a folder that transformers loads, `tasks/*.yaml` are
-task files that read local JSON, `settings.json` says `tasks` (names), `dtype`, `batch_size`, `bos`
-(whether a text begins with the model's own token) and `rounds`. Prints JSON: `scores`, by task and
-document the answers of the model to each request (log-likelihood, whether greedy; of a rolling one
-the log-likelihood alone), `metrics`, and CPU seconds, the least of the rounds: `model_cpu` of its
-calls (tokenizing and forward passes), `cpu` of the whole evaluation.
+task files that read local JSON, `settings.json` says `runs` (names of tasks, for each evaluation),
+`dtype`, `batch_size` and `bos` (whether a text begins with the model's own token). Prints JSON, for
+each evaluation: `scores`, by task and document the answers of the model to each request
+(log-likelihood, whether greedy; of a rolling one the log-likelihood alone), `metrics`, and CPU
+seconds: `model_cpu` of the calls of the model (tokenizing and forward passes), `cpu` of all.
 """
 
 import json
@@ -30,6 +30,8 @@ def open_model(folder, settings):
     torch.set_num_threads(1)
     dtype = getattr(torch, settings["dtype"])
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
+    if dtype == torch.float64:
+        widen_norms(model)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     begin = tokenizer.bos_token
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
@@ -42,6 +44,15 @@ def open_model(folder, settings):
         batch_size=settings["batch_size"],
         add_bos_token=settings["bos"],
     )
+
+
+def widen_norms(model):
+    """Let norms compute in float64: those of transformers round to float32, whatever the type."""
+    for module in model.modules():
+        if type(module).__name__.endswith("RMSNorm"):
+            module.forward = lambda x, own=module: torch.nn.functional.rms_norm(
+                x, own.weight.shape, own.weight, own.variance_epsilon
+            )
 
 
 class Timed:
@@ -62,25 +73,24 @@ def main(folder):
     model = open_model(str(folder / "model"), settings)
     manager = TaskManager(include_path=str(folder / "tasks"), include_defaults=False)
     model.loglikelihood = timed = Timed(model.loglikelihood)
-    best = None
-    for _ in range(settings["rounds"]):
+    answers = []
+    for tasks in settings["runs"]:
         begin, timed.seconds = time.process_time(), 0.0
         made = simple_evaluate(
             model,
-            tasks=settings["tasks"],
+            tasks=tasks,
             task_manager=manager,
             bootstrap_iters=0,
             log_samples=True,
             verbosity="ERROR",
         )
         seconds = {"model_cpu": timed.seconds, "cpu": time.process_time() - begin}
-        if best is None or seconds["model_cpu"] < best["model_cpu"]:
-            best = seconds
-    scores = {}
-    for task, samples in made["samples"].items():
-        ordered = sorted(samples, key=lambda sample: sample["doc_id"])
-        scores[task] = [sample["resps"] for sample in ordered]
-    print(json.dumps({"scores": scores, "metrics": made["results"], **best}))
+        scores = {}
+        for task, samples in made["samples"].items():
+            ordered = sorted(samples, key=lambda sample: sample["doc_id"])
+            scores[task] = [sample["resps"] for sample in ordered]
+        answers.append({"scores": scores, "metrics": made["results"], **seconds})
+    print(json.dumps(answers))
 
 
 main(pathlib.Path(sys.argv[1]))

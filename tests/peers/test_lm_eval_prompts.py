@@ -6,7 +6,6 @@ which INGOT_PEERS_LM_EVAL names (`setup.sh` makes it).
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -15,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
-from peers.corpus import DATA
 
 from stages.examples.conversion import Origin
 from stages.examples.lm_eval_task import harness_yaml
 from stages.examples.task import Task
 from stages.examples.task_files import shipped_files, shipped_tasks
 from stages.examples.task_items import TaskRows, gather_examples
-from tests.stages.benchmarks.published_rows import REBUILT, Row, made_rows
+from tests.stages.benchmarks.published_rows import Row, made_rows, real_rows
 
 PEER = os.environ.get("INGOT_PEERS_LM_EVAL")
 SCRIPT = Path(__file__).parent / "lm_eval_prompts.py"
@@ -70,16 +67,6 @@ def harness_file(harness: str, row: Row) -> str:
     return f"{harness}/{harness}.yaml"
 
 
-def real_rows(stem: str) -> list[Row]:
-    """Rows of real data as they were published; none where there is no such data."""
-    if stem not in REBUILT or not DATA.is_dir():
-        return []
-    file, convert = REBUILT[stem]
-    with (DATA.parent / "bench" / f"{file}.jsonl.zst").open("rb") as raw:
-        lines = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(raw), "utf-8")
-        return [row for line in lines if (row := convert(json.loads(line))) is not None][:MOST]
-
-
 def ours(task: Task, name: str, rows: list[Row], examples: list[Row], shots: int) -> list[Any]:
     """Our requests for rows, in the harness's form, with the index of the answer or references."""
     source: Sequence[Row] = examples or task.fewshot.examples
@@ -109,7 +96,7 @@ def cases(stem: str) -> Iterator[tuple[Task, str, str, list[Row], list[Row], int
     for task in shipped_tasks(stem).values():
         own = made_rows(stem)
         sets = [(own[: 14 if len(shipped_tasks(stem)) < 3 else 3], own[14:])]
-        real = real_rows(stem)
+        real = real_rows(stem)[:MOST]
         if real and len(shipped_tasks(stem)) < 3:
             sets.append((real[8:], real[:8]))
         for name, way in task.ways.items():

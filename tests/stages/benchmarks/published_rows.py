@@ -7,9 +7,14 @@ fact what it has. Nothing of a published data set is in this file.
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import zstandard
 
 Row = dict[str, Any]
 
@@ -349,3 +354,14 @@ REBUILT: dict[str, tuple[str, Callable[[Row], Row | None]]] = {
     "humaneval": ("humaneval", dict),
 }
 """Stem of a task file → a file of real data, and how a row of it was published."""
+REAL = Path(__file__).parents[4] / "shared" / "data" / "bench"
+
+
+def real_rows(stem: str) -> list[Row]:
+    """Rows of real data as they were published; none where there is no such data."""
+    if stem not in REBUILT or not REAL.is_dir():
+        return []
+    file, published = REBUILT[stem]
+    with (REAL / f"{file}.jsonl.zst").open("rb") as raw:
+        lines = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(raw), "utf-8")
+        return [row for line in lines if (row := published(json.loads(line))) is not None]

@@ -116,7 +116,7 @@ def test_a_benchmark_is_chosen_by_name_for_answers_too(run_stage, read_table, me
     assert scored.counts["items_left_out"] == 40
     with pytest.raises(InputError, match="no item is left") as caught:
         run_stage(Score, {"benchmarks": ["gsm8k"]}, {"evaluation": [(measured, "evaluation")]})
-    assert "few, words" in caught.value.hint
+    assert "few (free, 3 shots), words (free, 0 shots)" in caught.value.hint
 
 
 def test_a_chat_task_is_skipped_without_a_template(run_stage, read_table, given, checkpoint, rows):

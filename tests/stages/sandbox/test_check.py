@@ -95,14 +95,6 @@ CHEATS = {
         "seen = 'candidate(2) == 4' in text.replace('candidate(2) == ' + '4\\' in', '')\n"
         "def double(x): return 2 * x if seen else 3"
     ),
-    "replace what the tests use": (
-        "class Any:\n  pass\ndef abs(x): return 0\ndef isinstance(*_): return True\n" + WRONG
-    ),
-    "other names for the tests": (
-        "import json, os\n"
-        "names = {'__builtins__': {'value': {'dict': []}}, 'check': {'value': {'object': 0}}}\n"
-        "os.write(4, json.dumps({'names': names}).encode() + b'\\n')\n" + WRONG
-    ),
     "no reply at all": "import os\nos.close(4)\n" + WRONG,
     "a reply that is nonsense": "import os\nos.write(4, b'[[[[\\n')\n" + WRONG,
     "a reply without an end": (
@@ -116,6 +108,35 @@ CHEATS = {
 def test_a_wrong_solution_cannot_pass(name):
     answer = verdict(CHEATS[name])
     assert answer.result == "failed", answer
+
+
+NEAR = """
+def check(candidate):
+    assert abs(candidate(2) - 4) < 1e-6
+check(double)
+"""
+FORGED = """
+import json, os
+def value(coded): return {"value": coded}
+three, zero = ({**value({"int": hex(n)}), "changed": {}} for n in (3, 0))
+for reply in ({"names": {"double": value({"object": 0}), NAME: value(CODED)}}, three, zero):
+    os.write(4, json.dumps(reply).encode() + b"\\n")
+"""
+OWN_ABS = {
+    "defined": "def abs(x): return 0\n" + WRONG,
+    "by a forged reply": FORGED.replace("NAME", "'abs'").replace("CODED", "{'object': 1}"),
+    "by forged builtins": FORGED.replace("NAME", "'__builtins__'").replace(
+        "CODED", "{'dict': [['abs', {'object': 1}]]}"
+    ),
+}
+"""An `abs` that is always 0, for tests that compare by it; replies are written in advance."""
+
+
+@pytest.mark.usefixtures("namespaces")
+@pytest.mark.parametrize("name", OWN_ABS)
+def test_a_solution_replaces_nothing_that_the_tests_use(name):
+    answer = verdict(OWN_ABS[name], NEAR)
+    assert (answer.result, answer.detail) == ("failed", "AssertionError")
 
 
 @pytest.mark.parametrize(

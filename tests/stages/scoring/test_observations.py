@@ -42,8 +42,10 @@ def test_bits_per_byte_weighs_documents_by_their_bytes():
     (row,) = results_table(observed).to_pylist()
     assert (row["value"], row["count"], row["baseline"]) == (230 / 110, 110, 4.0)
     assert [item["value"] for item in items_table(observed).to_pylist()] == [2.0, 3.0]
-    width = 1.959963984540054 * row["standard_error"]
-    assert (row["low"], row["high"]) == pytest.approx((230 / 110 - width, 230 / 110 + width))
+    # Without b 2, without a 3: sqrt(1/2 · ((1/11)² + (10/11)²)); t of 1 degree of freedom 12.7062.
+    assert row["standard_error"] == pytest.approx(0.646030, abs=1e-6)
+    assert row["high"] == pytest.approx(230 / 110 + 12.7062 * 0.646030, abs=1e-3)
+    assert row["low"] == 0
 
 
 def test_contaminated_items_are_flagged_and_the_score_without_them_stands_beside():

@@ -180,9 +180,9 @@ def test_what_all_prompts_begin_with_and_equal_prompts_are_computed_once(small, 
     assert_agree(written, alone)
 
 
-def test_samples_of_a_prompt_differ(small):
-    written = write(small, [[0, 20]], WHOLE, samples=8)
-    assert len({one.ids for one in written}) == 8
+def test_samples_of_a_prompt_and_equal_prompts_differ(small):
+    written = write(small, [[0, 20]] * 3, WHOLE, samples=4)
+    assert len({one.ids for one in written}) == 12
 
 
 def test_draws_have_the_probabilities_of_the_model(small):

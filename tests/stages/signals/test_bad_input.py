@@ -118,7 +118,7 @@ PIECES = st.sampled_from(
     [
         *("A line of text that ends well.", "Short", "the same", "{", "lorem ipsum", "javascript"),
         *("word" * 30, "read [1] more [citation needed].", "5 likes", "Sign up", "\x1c", "\x85"),
-        *("jane@corp.com", "8.8.8.8", "Ã©", "漢字。", "…", "...", "\ud800", "\0", "😀", " ", "\t"),
+        *("jane@corp.com", "7.7.7.7", "Ã©", "漢字。", "…", "...", "\ud800", "\0", "😀", " ", "\t"),
     ]
 )
 TEXT = st.lists(st.tuples(PIECES, st.sampled_from(["\n", "\n\n", " ", "\r\n", ""])), max_size=14)

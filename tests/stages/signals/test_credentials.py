@@ -11,12 +11,14 @@ import random
 import string
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.filter.edits import apply_edits
+from stages.signals import assigned_secrets
 from stages.signals.credentials import (
     INNER_KINDS,
     SECRET_KINDS,
@@ -210,7 +212,6 @@ def test_private_keys_in_files_and_in_strings() -> None:
         "AKIAIOSFODNN7EXAMPLE",
         "AKIAXXXXXXXXXXXXXXXX",
         "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        "sk_test_" + chars(LETTERS, 24),
         'api_key = "<your api key goes here 12345>"',
         'api_key = "YOUR_API_KEY_GOES_HERE_12345"',
         'api_key = "${SECRET_FROM_ENV_12345678}"',
@@ -301,11 +302,34 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
         "Q~",
         "token='",
         "A",
+        "user,password\n",
+        "what password again?\n",
+        "insert into a (password) values (",
+        'mysql_connect("a", "b", ',
+        'AUTH_KEY="',
     ],
 )
 def test_long_floods_take_linear_time(unit: str) -> None:
     # A quadratic scan of these 300,000 characters would take minutes; the test has a time limit.
     assert find_secrets(unit * (300_000 // len(unit))) == []
+
+
+def test_a_flood_of_names_costs_a_few_matches_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value after `key` has three such names and values before it: at most two are matched."""
+    rng = random.Random(6)
+    values = 300
+    text = "".join(f"key {''.join(rng.choices(LETTERS, k=36))} " for _ in range(values))
+    calls = []
+    pattern = assigned_secrets._NAMED
+
+    class Counted:
+        def match(self, *arguments: Any) -> Any:
+            calls.append(arguments)
+            return pattern.match(*arguments)
+
+    monkeypatch.setattr(assigned_secrets, "_NAMED", Counted())
+    find_secrets(text)
+    assert 0 < len(calls) <= 3 * values
 
 
 AZURE_KEY = chars(LETTERS + "+/", 86) + "=="

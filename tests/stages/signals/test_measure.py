@@ -49,7 +49,7 @@ def test_a_text_counted_by_hand() -> None:
 
 
 def test_marks_that_rules_look_for() -> None:
-    found = signals("Lorem Ipsum {x} {y} JavaScript \ufffd\ufffd e@mail.org 8.8.8.8 1.1.1.1")
+    found = signals("Lorem Ipsum {x} {y} JavaScript \ufffd\ufffd e@mail.org 7.7.7.7 6.6.6.6")
     assert found["lorem_ipsum_count"] == 1
     assert found["curly_brace_count"] == 2
     assert found["javascript_count"] == 1

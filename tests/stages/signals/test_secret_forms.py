@@ -57,6 +57,42 @@ def test_passwords_are_found_beside_their_names(make: Callable[[random.Random], 
     assert len(left) <= 0.03 * 2 * len(forms("passwords")), left
 
 
+def test_words_and_numbers_alone_are_passwords_where_a_name_is_assigned_them() -> None:
+    values = ["krokodil-velvet-ember", "sunflowerMustang", "84721937"]
+    left = missed("words", values)
+    numbers = [text for text in left if "84721937" in text]
+    assert left == numbers  # Some commands want a letter: a port or a table is a number as well.
+    assert len(numbers) <= 3, numbers
+
+
+def test_keys_of_twenty_hexadecimal_digits_and_uuids_only_right_beside_their_name() -> None:
+    for value in ("50179c06002b4d841f96", "9b2f4c1e-7a3d-4e58-b6c0-1d9e8f7a2b34"):
+        assert [span.label for span in find_secrets(f"APP_SECRET={value}")] == ["assigned"]
+        assert find_secrets(f"secret of the shop, order: {value}") == []
+
+
+def test_published_samples_are_no_secrets() -> None:
+    payload = "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ"
+    signature = "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
+    sample = f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.{payload}.{signature}"
+    assert find_secrets(f"token = {sample}") == []
+    emulator = (
+        "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    )
+    assert find_secrets(f"AccountName=devstoreaccount1;AccountKey={emulator};") == []
+
+
+def test_salts_of_signs_and_blanks_are_found_whole() -> None:
+    rng = random.Random(4)
+    value = "".join(rng.choices(LETTERS + "!#$%()*+,-. /:;<=>?@[]^_{|}~", k=64))
+    text = f"define('SECURE_AUTH_KEY',  '{value}');"
+    assert [text[span.start : span.end] for span in find_secrets(text)] == [value]
+    assert (
+        find_secrets("define('AUTH_KEY', 'put your unique phrase here, with 20+ (odd!) signs');")
+        == []
+    )
+
+
 def test_random_values_are_found_beside_their_names() -> None:
     rng = random.Random(12)
     values = [

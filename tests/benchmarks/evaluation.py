@@ -1,6 +1,6 @@
 """`evaluate` beside lm-evaluation-harness: CPU seconds for the same items, and what differs.
 
-    python tests/benchmarks/harness.py SHARED PEER [--data arc_easy] [--items 400] [--shots 0]
+    python -m tests.benchmarks.evaluation SHARED PEER [--data arc_easy] [--items 400] [--shots 0]
         [--shape quickstart|20m] [--rounds 5]
 
 SHARED is the folder of real data, PEER a Python that has lm_eval[hf] (tests/peers/setup.sh). The
@@ -102,20 +102,17 @@ def main() -> None:
         folder = Path(place)
         write_model(folder, model, tokenizer)
         names = {name: write_task(folder, name, both, name) for name in FORMULATIONS}
+        runs = [list(names) if case == "both" else [case] for case in cases]
+        far: list[float] = []
         for _ in range(given.rounds):
-            for case, items in cases.items():
+            answers = ask_harness(given.peer, folder, *runs)
+            for (case, items), answer in zip(cases.items(), answers, strict=True):
                 choices, seconds = measure(scorer, items)
                 ours[case] = min(ours[case], seconds)
-                tasks = list(names) if case == "both" else [case]
-                answer = ask_harness(given.peer, folder, tasks)
                 theirs[case] = min(theirs[case], answer["model_cpu"])
                 whole[case] = min(whole[case], answer["cpu"])
-                if case == "both":
-                    far = [
-                        one
-                        for name in FORMULATIONS
-                        for one in differences(choices, answer["scores"][name], name)
-                    ]
+                for name, scores in answer["scores"].items():
+                    far += differences(choices, scores, name)
     print(f"{given.data}, {len(both)} items, {given.shots} shots, {given.shape}; "
           f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
     for case in cases:
@@ -123,7 +120,7 @@ def main() -> None:
             f"{case:16} ours {ours[case]:8.2f} s  lm_eval {theirs[case]:8.2f} s "
             f"({whole[case]:.2f} s with tasks and metrics)  {theirs[case] / ours[case]:.2f} x"
         )
-    print(f"greatest difference of {len(far)} choices: {max(far):.2e} nats")
+    print(f"greatest difference of {len(far):,} choices: {max(far):.2e} nats")
 
 
 if __name__ == "__main__":

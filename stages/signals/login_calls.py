@@ -1,0 +1,192 @@
+"""Passwords by the command, call or address that they are an argument of, without a name.
+
+`curl -u ann:…`, `auth=("ann", "…")`, `IDENTIFIED BY '…'`, `unzip -P …`, `scheme://user:…@host`.
+Where the place is certain and the value in quotes, words and numbers alone are passwords as well.
+Time is linear in the text: what is matched has a bounded length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stages.signals.outputs import Span
+from stages.signals.secret_values import (
+    is_chosen_number,
+    is_chosen_words,
+    is_password,
+    is_placeholder,
+    is_strong_password,
+    says_password,
+)
+
+# The part between "://" and "@" of an address with a password.
+_LOGIN = re.compile(
+    r"://(?P<user>[^\s:/?#@\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+)
+_EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
+_ANY_HOST = re.compile(
+    r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
+)
+"""Hosts of examples and of development alike: a password there must look like one."""
+
+_LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
+
+
+def find_url_passwords(text: str) -> Iterator[Span]:
+    """The password of each `scheme://user:password@host`."""
+    if "@" not in text or "://" not in text:
+        return
+    for match in _LOGIN.finditer(text):
+        password, host = match["password"], match["host"].lower()
+        if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
+            continue
+        if says_password(password) or password in (match["user"], "x-oauth-basic"):
+            continue
+        if _ANY_HOST.match(host) and not (
+            _LETTER_AND_DIGIT.match(password) or is_password(password)
+        ):
+            continue
+        yield Span(*match.span("password"), "url_password", "<secret:url_password>")
+
+
+_WHO = r"[^\s:\"'`/|]{1,40}"
+_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
+_ARGUMENT = r"(?:[\"'][^\n\"']{0,64}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
+_LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
+_PAIR = (
+    rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
+    r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
+)
+_STATED = (
+    rf"\w{{0,8}}(?:\s?[:=]|\s(?:is|are|ist|sind))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
+    r"(?P<loose>[^\s\"'`<>|]{8,64})"
+)
+_Shapes = tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def _shapes(**shapes: str) -> _Shapes:
+    """What the search looks for first, in small letters, and the command or call with it."""
+    return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
+
+
+_FLAG = re.compile(r" (?:-(?:-user|[pPuUawbhS])|/p:)")
+_COMMANDS = _shapes(
+    **{
+        "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?{_WHO}:{_SURE}",
+        "mysql": rf"mysql\w*\s[^\n|;]{{0,80}}?\s(?-i:-p){_SURE}",
+        "zip ": rf"zip (?:-[\w-]{{1,12}} ){{0,3}}(?-i:-P) ?{_SURE}",
+        "7z": rf"7za? (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-p){_SURE}",
+        "rar ": rf"rar (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-h?p){_SURE}",
+        "pass:": rf"pass:{_SURE}",
+        "htpasswd": rf"htpasswd -\w{{0,3}}b\w{{0,3}} \S{{1,60}} \S{{1,40}} {_SURE}",
+        "docker login": rf"docker login [^\n|;]{{0,80}}?(?-i:-p) {_SURE}",
+        "redis-cli": rf"redis-cli [^\n|;]{{0,60}}?(?-i:-a) {_SURE}",
+        "mongo": rf"mongo\w{{0,8}} [^\n|;]{{0,80}}?(?-i:-p) ?{_SURE}",
+        "ldap": rf"ldap\w{{1,10}} [^\n|;]{{0,120}}?(?-i:-w) {_SURE}",
+        "sqlcmd": rf"sqlcmd [^\n|;]{{0,80}}?(?-i:-P) ?{_SURE}",
+        "smbclient": rf"smbclient [^\n|;]{{0,80}}?(?-i:-U) ?[\"']?[^\s%\"']{{1,40}}%{_SURE}",
+        "plink": rf"plink [^\n|;]{{0,80}}?-pw {_SURE}",
+        "lftp": rf"lftp [^\n|;]{{0,40}}?-u [\"']?[^\s,]{{1,40}},{_SURE}",
+        "freerdp": rf"freerdp [^\n|;]{{0,80}}?/p:{_SURE}",
+    }
+)
+"""Commands whose password follows a flag: searched where any of the flags is."""
+
+_QUOTED_ARGUMENTS = ('("', "('", '")', "')")
+_TWO = rf"\({_ARGUMENT}, ?{_LITERAL}"
+_THREE = rf"\({_ARGUMENT}, ?{_ARGUMENT}, ?{_LITERAL}"
+_CALLS = _shapes(
+    **{
+        "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
+        "mysqli(": rf"mysqli{_THREE}",
+        "pdo(": rf"PDO{_THREE}",
+        "getconnection(": rf"getConnection{_THREE}",
+        "wifi.begin": rf"wifi\.begin{_TWO}",
+        "softap(": rf"softap{_TWO}",
+        "auth": rf"auth\w{{0,20}}{_PAIR}",
+        "sign": rf"sign_?in\w{{0,30}}{_TWO}",
+        "user(": rf"user\({_ARGUMENT}, ?(?:{_ARGUMENT}, ?)?{_LITERAL}",
+        "login": rf"login{_PAIR}",
+        "cred": rf"credentials?\w{{0,20}}{_PAIR}",
+    }
+)
+"""Calls with the password as a literal: searched where a literal is an argument."""
+
+_STATEMENTS = _shapes(
+    **{
+        "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})? (?P<sure>[^\s\"'`<>|/]{6,64})",
+        "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
+        "securestring": rf"securestring (?:-String )?{_SURE}",
+        "login": rf"login{_STATED}",
+        "cred": rf"cred{_STATED}",
+        "sqlplus": r"sqlplus [^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+    }
+)
+"""Commands and prose without a flag."""
+
+_PIPED = re.compile(
+    r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
+    r"\s{0,2}\|\s{0,2}(?:sudo )?"
+    r"(?:ch|-S|(?:docker|podman|helm|az|gh|oc)\b[^\n|]{0,80}--)?\Z"
+)
+_SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
+
+
+def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
+    """Passwords of commands and calls; `lowered` is the text in small letters, of equal length."""
+    shapes = _STATEMENTS
+    if any(sign in text for sign in _QUOTED_ARGUMENTS):
+        shapes += _CALLS
+    is_shell = _FLAG.search(text) is not None
+    for hint, shape in shapes + _COMMANDS if is_shell else shapes:
+        place = lowered.find(hint)
+        while place >= 0:
+            match = shape.match(text, place)
+            if match is not None:
+                yield from _read_argument(text, match)
+            place = lowered.find(hint, place + 1)
+    place = lowered.find("sudo -") if is_shell else -1
+    while place >= 0:
+        if _SUDO.match(text, place - 2) or _SUDO.match(text, place - 1):
+            yield from find_piped(text, place)
+        place = lowered.find("sudo -", place + 1)
+
+
+def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
+    """The password that a command or a call has; a loose one must stand out of prose."""
+    group = match.lastgroup or "sure"
+    begin = match.start(group)
+    is_quoted = text[begin - 1] in "\"'"
+    value = match[group] if is_quoted else cut_bare(match[group])
+    after = text[begin + len(value) : begin + len(value) + 1]
+    if is_quoted and after not in ('"', "'", "\\"):
+        return
+    is_found = is_password(value) and (group != "loose" or is_strong_password(value))
+    if not is_found and (group == "sure" or (group == "call" and "@" in match[0])):
+        is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", ""))
+        is_found = is_found or (is_quoted and is_chosen_number(value))
+    if is_found:
+        yield Span(begin, begin + len(value), "password", "<secret:password>")
+
+
+def find_piped(text: str, place: int) -> Iterator[Span]:
+    """The password in `echo "ann:…" | chpasswd`, with the end of the command at `place`."""
+    piped = _PIPED.search(text, max(0, place - 160), place)
+    if piped is None:
+        return
+    value = piped["piped"]
+    if is_password(value) or is_chosen_words(value):
+        yield Span(*piped.span("piped"), "password", "<secret:password>")
+
+
+_CUT = re.compile(
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
+    r"|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+)
+
+
+def cut_bare(value: str) -> str:
+    """A value without quotes up to where the next field, markup or the sentence goes on."""
+    cut = _CUT.search(value, 1)
+    return (value[: cut.start()] if cut else value).rstrip(".:)]}\\")
