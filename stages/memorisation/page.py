@@ -28,22 +28,25 @@ def summary(artifact: Artifact) -> list[Figure]:
 def page(artifact: Artifact) -> list[Figure]:
     """Both metrics by copies, and how many sequences there are of each number of copies."""
     counts = artifact.manifest.counts
+    sizes = {
+        name.removeprefix("sequences_"): count
+        for name, count in counts.items()
+        if name.startswith("sequences_")
+    }
     groups = make_table(
         "Beginnings of documents, by copies",
         "copies | different sequences:,",
-        sorted(
-            (
-                (name.removeprefix("sequences_").replace("_", " "), count)
-                for name, count in counts.items()
-                if name.startswith("sequences_")
-            ),
-            key=lambda row: _least(str(row[0])),
-        ),
+        ((name.replace("_", " "), sizes[name]) for name in sorted(sizes, key=_least_copies)),
         f"Of {counts['documents']:,} documents that are long enough. "
         f"{counts['held_out_in_training']:,} held-out sequences begin a training document too and "
         "are left out. A run of several epochs has seen each copy as often.",
     )
     return [*_figures(artifact), groups]
+
+
+def _least_copies(name: str) -> float:
+    """Of a group; held-out sequences come last."""
+    return float(re.sub(r"\D.*", "", name) or "inf")
 
 
 def _figures(artifact: Artifact) -> list[IntervalFigure]:
