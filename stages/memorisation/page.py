@@ -66,8 +66,3 @@ def _estimate(row: dict[str, Any]) -> Estimate:
     name = row["benchmark"].removeprefix(_GROUP).replace("_", " ")
     label = name if name == "held out" else f"{name} {'copy' if name == '1' else 'copies'}"
     return Estimate(label, row["value"], row["low"], row["high"], row["baseline"], row["count"])
-
-
-def _least(copies: str) -> tuple[bool, int]:
-    """The order of groups of copies: by their least number, those without one last."""
-    return not copies[0].isdigit(), int(re.sub(r"\D.*", "", copies) or 0)
