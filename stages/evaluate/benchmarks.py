@@ -145,10 +145,10 @@ def _fault(row: Mapping[str, Any]) -> str | None:
     # One choice is enough where it is asked whether it is the likeliest text, as of LAMBADA.
     if form == MULTIPLE_CHOICE and len(choices) < (1 if requests else 2):
         return "fewer_than_two_choices"
-    for listed in (choices, *(one["choices"] for one in requests if one["formulation"] != FREE)):
-        if not all(choice.strip() for choice in listed):
+    for texts in (choices, *(one["choices"] for one in requests if one["formulation"] != FREE)):
+        if not all(choice.strip() for choice in texts):
             return "empty_choice"
-        if answer is None or not 0 <= answer < len(listed):
+        if answer is None or not 0 <= answer < len(texts):
             return "answer_is_no_choice"
     return None
 

@@ -87,14 +87,14 @@ def measure_choices(
     context = scorer.model.config.context
     for item in items:
         puts = [(item, put) for put in item.ranked(delimiter)]
-        asked = [_requests(scorer, put, unconditional) for _, put in puts]
-        reason = _fault([one.continuation for group in asked for one in group], context)
+        wanted = [_requests(scorer, put, unconditional) for _, put in puts]
+        reason = _fault([one.continuation for group in wanted for one in group], context)
         if reason is not None:
             measured.bad.append(BadItem(item.benchmark, item.item_id, reason))
             continue
         kept += puts
-        groups += asked
-        for (_, put), group in zip(puts, asked, strict=True):
+        groups += wanted
+        for (_, put), group in zip(puts, wanted, strict=True):
             measured.notes.update(_notes(group[: len(put.choices)], context))
     for (item, put), scores in zip(kept, scorer.score(groups), strict=True):
         measured.choices.extend(_choices(item, put, scores))

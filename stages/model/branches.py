@@ -69,7 +69,7 @@ class BranchAttention(Sdpa):
         self._layer = 0
 
     @contextmanager
-    def of(self, model: Decoder) -> Iterator[BranchAttention]:
+    def installed(self, model: Decoder) -> Iterator[BranchAttention]:
         """Inside it, `model` attends by this backend."""
         before = model.backend
         model.attend_by(self)

@@ -152,7 +152,7 @@ def score_requests(
     groups = rows_apart(inputs, sizes)
     if share:
         groups = share_prefixes(inputs, sizes, token_cost=4 * model.config.width)
-    with attention.of(model):
+    with attention.installed(model):
         for group in groups:
             stem = None
             if len(group.stem):

@@ -94,12 +94,17 @@ def _solved(item: Item, formulation: str) -> str:
 def write_task(folder: Path, name: str, items: Sequence[Item], formulation: str | None) -> str:
     """A task file of the harness with these items in one formulation; returns its name."""
     documents = []
+    puts = [one for item in items for one in item.ranked(" ") if one.formulation == formulation]
+    # The harness counts characters of a choice without its delimiter.
+    delimiter = " " if all(c.startswith(" ") for one in puts for c in one.choices) else ""
     for item in items:
         if item.form == TEXT:
             documents.append({"prompt": "", "target": item.prompt})
             continue
         (way,) = (one for one in item.ranked(" ") if one.formulation == formulation)
-        document = {"prompt": way.prompt, "choices": list(way.choices), "answer": item.answer}
+        choices = [choice.removeprefix(delimiter) for choice in way.choices]
+        document = {"prompt": way.prompt, "choices": choices, "answer": item.answer}
+        # It puts no delimiter before the one text of `loglikelihood`.
         documents.append({**document, "target": way.choices[item.answer]})
     kind = "multiple_choice"
     if items[0].form == TEXT:
@@ -124,7 +129,7 @@ def write_task(folder: Path, name: str, items: Sequence[Item], formulation: str 
         "output_type": kind,
         "doc_to_text": "prompt",
         "doc_to_target": "answer" if kind == "multiple_choice" else "target",
-        "target_delimiter": "",
+        "target_delimiter": delimiter,
         "metric_list": [{"metric": metric} for metric in metrics[kind]],
     }
     if kind == "multiple_choice":

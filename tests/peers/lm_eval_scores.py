@@ -30,6 +30,8 @@ def open_model(folder, settings):
     torch.set_num_threads(1)
     dtype = getattr(torch, settings["dtype"])
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
+    if dtype == torch.float64:
+        widen_norms(model)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     begin = tokenizer.bos_token
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
@@ -42,6 +44,15 @@ def open_model(folder, settings):
         batch_size=settings["batch_size"],
         add_bos_token=settings["bos"],
     )
+
+
+def widen_norms(model):
+    """Let norms compute in float64: those of transformers round to float32, whatever the type."""
+    for module in model.modules():
+        if type(module).__name__.endswith("RMSNorm"):
+            module.forward = lambda x, own=module: torch.nn.functional.rms_norm(
+                x, own.weight.shape, own.weight, own.variance_epsilon
+            )
 
 
 class Timed:

@@ -88,7 +88,10 @@ def long_model(make_model):
     return make_model(context=400, init_std=0.3)
 
 
-def compare(model, requests, tolerance, **how):
+def compare(model, requests, tolerance, has_stem=True, **how):
+    inputs = [[*one.context, *one.continuation][:-1] for one in requests]
+    groups = share_prefixes(inputs, [len(one.continuation) for one in requests])
+    assert any(len(group.stem) for group in groups) == has_stem
     plain = score_requests(model, requests, batch_tokens=1, share=False)
     shared = score_requests(model, requests, **how)
     for one, other in zip(shared, plain, strict=True):
@@ -98,14 +101,14 @@ def compare(model, requests, tolerance, **how):
 
 @pytest.mark.parametrize("batch_tokens", [1, 700, 4096])
 def test_scores_are_those_of_each_request_alone(long_model, batch_tokens):
-    requests = few_shot(12)
+    requests = few_shot(16)
     plain, shared = compare(long_model, requests, 1e-4, batch_tokens=batch_tokens)
     assert [one.is_greedy for one in shared] == [one.is_greedy for one in plain]
 
 
 def test_in_double_precision_they_are_equal_to_nine_digits(make_model):
     model = make_model(context=400, init_std=0.3).double()
-    compare(model, few_shot(6), 1e-9)
+    compare(model, few_shot(16), 1e-9)
 
 
 LATENT = {"kv_rank": 16, "plain_width": 8, "rotary_width": 4, "value_width": 8}
@@ -128,7 +131,7 @@ LATENT = {"kv_rank": 16, "plain_width": 8, "rotary_width": 4, "value_width": 8}
 )
 def test_so_they_are_for_every_architecture(make_model, shape):
     model = make_model(context=400, init_std=0.3, **shape)
-    compare(model.double(), few_shot(5), 1e-9)
+    compare(model.double(), few_shot(16), 1e-9)
 
 
 def test_order_does_not_matter_nor_texts_that_are_cut(make_model):
@@ -138,12 +141,12 @@ def test_order_does_not_matter_nor_texts_that_are_cut(make_model):
     backwards = score_requests(model, requests[::-1])[::-1]
     for one, other in zip(forwards, backwards, strict=True):
         np.testing.assert_allclose(one.log_likelihoods, other.log_likelihoods, atol=1e-4)
-    compare(model, requests, 1e-4)
+    compare(model, requests, 1e-4, has_stem=False)
 
 
 def test_texts_that_continue_each_other_and_equal_ones_have_scores_of_their_own(long_model):
     requests = [Request((0, 9, 8), (7,) * n) for n in (1, 2, 2, 5)] + [Request((0,), (9, 8, 7))]
-    _, shared = compare(long_model, requests, 1e-4)
+    _, shared = compare(long_model, requests, 1e-4, has_stem=False)
     assert [len(one.log_likelihoods) for one in shared] == [1, 2, 2, 5, 3]
 
 
