@@ -20,6 +20,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import struct
 import sys
@@ -71,6 +72,7 @@ def main(control: int) -> None:
     _, status, usage = os.wait4(child, 0)
     if spec["folder"] is not None:
         _end_descendants(child)
+        shutil.rmtree(spec["folder"])  # Here, for the starter may be gone.
         _report_end(spec, status, usage)
 
 

@@ -140,7 +140,7 @@ class Sandbox:
             self._process.kill()
             self._process.wait()
         if self._folder is not None:
-            shutil.rmtree(self._folder)
+            shutil.rmtree(self._folder, ignore_errors=True)  # The supervisor did, if it could.
 
     def __enter__(self) -> Sandbox:
         return self

@@ -163,7 +163,7 @@ def marked(mark):
 
 @pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("isolation", ["namespaces", "limits"])
-def test_a_killed_starter_takes_its_sandbox_along(isolation):
+def test_a_killed_starter_takes_its_sandbox_along(isolation, tmp_path):
     mark = f"ingot-orphan-{os.getpid()}-{isolation}"
     source = (
         "import os, sys\nif len(sys.argv) == 1:\n"
@@ -174,12 +174,13 @@ def test_a_killed_starter_takes_its_sandbox_along(isolation):
         [sys.executable, "-c",
          "from stages.sandbox.sandbox import Limits, run_program\n"
          f"run_program({source!r}, limits=Limits(wall_seconds=600), isolation={isolation!r})"],
-        cwd=HERE,
+        cwd=HERE, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     wait_until(lambda: marked(mark))
     starter.kill()
     starter.wait()
     wait_until(lambda: not marked(mark))
+    wait_until(lambda: not any(tmp_path.iterdir()))
 
 
 def wait_until(condition, seconds=60):
