@@ -368,6 +368,16 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
+_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecretKey", "secret")
+
+
+def _find_all(text: str, literal: str) -> Iterator[int]:
+    place = text.find(literal)
+    while place >= 0:
+        yield place
+        place = text.find(literal, place + 1)
+
+
 def find_salts(text: str) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
     if not any(
