@@ -368,7 +368,7 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
-_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecretKey", "secret")
+_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "_SECRET", "_secret", "ecretKey")
 
 
 def _find_all(text: str, literal: str) -> Iterator[int]:
@@ -380,11 +380,10 @@ def _find_all(text: str, literal: str) -> Iterator[int]:
 
 def find_salts(text: str) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
-    if not any(
-        hint in text for hint in ("_KEY", "_key", "_SALT", "_SECRET", "_secret", "ecretKey")
-    ):
-        return
-    for match in _SALTED.finditer(text):
+    for place in (place for hint in _SALT_HINTS for place in _find_all(text, hint)):
+        match = _SALTED.search(text, max(0, place - 12), place + 220)
+        if match is None or match.start() > place:
+            continue
         value = match["value"]
         if len(_SIGNS.findall(value)) < 5 or not is_random(value, 430):
             continue
