@@ -25,7 +25,7 @@ from artifacts_schema.store.lease import DEAD_SECONDS, latest_record
 from flows.recipe.plan import PlannedStep
 from flows.recipe.profile import Resources
 from pools.decide import UNKNOWN, Done, Facts, Fail, JobState, Submit, decide
-from stages.engine.events import StoredEvents
+from stages.engine.events import EVENTS_FILE, EventTail
 from stages.engine.spec import StageSpec, last_error
 
 LEASE_WAIT_SECONDS = 60
@@ -193,7 +193,8 @@ class ClusterJob:
         self._words = ""
         self._told = ("", 0.0)
         self._events: deque[dict[str, Any]] = deque()
-        self._reader = StoredEvents(store.backend, self.key, from_end=True)
+        self._tail = EventTail(store.backend.read)
+        self._tail.skip(layout.work(self.key, EVENTS_FILE))
         self._read_at = 0
 
     # What `execute` asks -------------------------------------------------------------------------
@@ -205,7 +206,7 @@ class ClusterJob:
         # A file is read at every call, a bucket when the scheduler is asked as well.
         if self.store.backend.local or self._read_at != self.watch.rounds:
             self._read_at = self.watch.rounds
-            results += self._reader.read()
+            results += self._tail.read(layout.work(self.key, EVENTS_FILE))
         return results
 
     def poll(self) -> int | None:

@@ -265,7 +265,8 @@ class _GivenConfig(Config):
 def given(run_stage: Callable[..., Manifest]) -> Callable[..., Reference]:
     """`given(kind, {path: rows, JSON or bytes})` → (manifest, output) of an artifact that holds it.
 
-    Columns that an open table leaves to its writer are numbers, named as in the first row.
+    Columns that an open table leaves to its writer are numbers, named as in the first row. Lists
+    that a row lacks are empty.
     """
 
     def commit(kind: str, files: Mapping[str, Any]) -> Reference:
@@ -286,7 +287,9 @@ def given(run_stage: Callable[..., Manifest]) -> Callable[..., Reference]:
                     texts = {n for n in more if any(isinstance(row[n], str) for row in value)}
                     types = {n: "string?" if n in texts else "float64?" for n in more}
                     schema = table.arrow([Column(name, types[name], "") for name in more])
-                    context.write_table(kind, path, pa.Table.from_pylist(value, schema=schema))
+                    lists = {c.name: [] for c in table.columns if c.type.startswith("list<")}
+                    rows = [{**lists, **row} for row in value]
+                    context.write_table(kind, path, pa.Table.from_pylist(rows, schema=schema))
 
         members = {
             "name": f"given_{kind}",

@@ -17,6 +17,20 @@ MESSAGES = (
 default of the stage that trains."""
 
 DATA_SET = Column("source", "string", "Name of the data set.")
+FORMULATION = Column(
+    "formulation",
+    "string?",
+    "How the item was put to the model: `cloze`, `multiple_choice`, `hybrid`, `free`; null: as its "
+    "row came.",
+)
+SHOTS = Column("shots", "int32?", "Few-shot examples in the prompt; null: as its row came.")
+PROMPT_DIGEST = Column(
+    "prompt_digest", "string", "16 hex digits: BLAKE2b (8 bytes) of the prompt, UTF-8."
+)
+TASKS_FILE = (
+    "The tasks that items came from, as resolved plain data: name, version, licence, source, "
+    "formulations, chat; an empty list where rows came without a task."
+)
 TOOLS = Column("tools", "string?", "JSON text of the tools' definitions, where the row has any.")
 
 MODEL_KINDS = (
@@ -56,6 +70,7 @@ MODEL_KINDS = (
     ),
     Kind(
         name="benchmarks",
+        version=2,
         description="Evaluation items of several forms under benchmark names.",
         tables={
             "*.parquet": make_table(
@@ -64,20 +79,29 @@ MODEL_KINDS = (
                 Column(
                     "form",
                     "string",
-                    "`multiple_choice`, `text` (bits per byte of `prompt`) or `question` (asked in "
-                    "the chat format).",
+                    "`multiple_choice`, `text` (bits per byte of `prompt`), `question` (asked in "
+                    "the chat format) or `free` (has free requests alone).",
                 ),
                 Column("prompt", "string", "Context shown before the choices, text, or question."),
                 Column(
                     "choices",
                     "list<string>",
                     "Continuations to rank; of a `question` what its answer should name; empty for "
-                    "`text`.",
+                    "`text` and `free`.",
                 ),
                 Column("answer", "int32?", "Index of the right choice."),
+                Column(
+                    "requests",
+                    "list<struct<formulation: string, shots: int32, prompt: string, "
+                    "choices: list<string>, references: list<string>, contexts: list<string>>>",
+                    "How the item is put to a model; empty: `prompt` and `choices` as they are. "
+                    "A choice is scored after the prompt and, where there are `contexts`, after "
+                    "that of its place; `references` are right answers of `free`.",
+                ),
                 METADATA,
             )
         },
+        files={"tasks.json": TASKS_FILE},
     ),
     Kind(
         name="truth",
@@ -309,13 +333,15 @@ MODEL_KINDS = (
     ),
     Kind(
         name="evaluation",
-        version=4,
+        version=5,
         description="Scores with 95 % intervals, the items behind them, and sample generations.",
         tables={
             "results.parquet": make_table(
                 Column(
                     "benchmark", "string", "Benchmark, `held_out/<source>` or `planted/<defect>`."
                 ),
+                FORMULATION,
+                SHOTS,
                 Column("metric", "string", "accuracy, accuracy_by_bytes, bits_per_byte, recall, …"),
                 Column("value", "float64", "The score."),
                 Column("standard_error", "float64?", "Its standard error, where one is defined."),
@@ -323,7 +349,7 @@ MODEL_KINDS = (
                     "low",
                     "float64?",
                     "Lower end of its 95 % interval: Wilson's for shares (accuracy, recall), else "
-                    "1.96 standard errors below it.",
+                    "Student's t over units.",
                 ),
                 Column("high", "float64?", "Upper end of that interval."),
                 Column("count", "int64", "Items (or bytes, for bits_per_byte) behind it."),
@@ -332,6 +358,8 @@ MODEL_KINDS = (
             "items.parquet": make_table(
                 Column("benchmark", "string", "Benchmark."),
                 Column("item_id", "string", "Item."),
+                FORMULATION,
+                SHOTS,
                 Column("metric", "string", "Metric."),
                 Column("value", "float64", "Value of the item."),
                 Column(
@@ -343,6 +371,9 @@ MODEL_KINDS = (
             "choices.parquet": make_table(
                 Column("benchmark", "string", "Benchmark."),
                 Column("item_id", "string", "Item."),
+                FORMULATION,
+                SHOTS,
+                PROMPT_DIGEST,
                 Column("choice", "int32", "Place of the choice among the item's."),
                 Column("is_right", "bool", "Whether it is the answer."),
                 Column("characters", "int32", "Characters of the choice."),
@@ -354,10 +385,51 @@ MODEL_KINDS = (
                     "Of each token of the choice after the prompt, nats.",
                 ),
                 Column(
+                    "is_greedy",
+                    "bool",
+                    "Whether each token of the choice is the likeliest after those before it.",
+                ),
+                Column(
                     "unconditional",
                     "float64?",
                     "Of the choice after nothing, where measured, nats.",
                 ),
+            ),
+            "answers.parquet": make_table(
+                Column("benchmark", "string", "Benchmark."),
+                Column("item_id", "string", "Item."),
+                FORMULATION,
+                SHOTS,
+                Column("sample", "int32", "Number of the answer among the item's, from 0."),
+                PROMPT_DIGEST,
+                Column("text", "string", "What the model wrote, up to its end or a stop text."),
+                Column(
+                    "token_log_probabilities",
+                    "list<float32>",
+                    "Of each token written, at temperature 1, nats.",
+                ),
+                Column(
+                    "ending",
+                    "string",
+                    "`stop` (a stop text), `end` (the model's own) or `length`.",
+                ),
+                Column("references", "list<string>", "Right answers; of code the test program."),
+                Column("chat", "bool", "Whether it was asked in the chat format."),
+            ),
+            "judgements.parquet": make_table(
+                Column("benchmark", "string", "Benchmark."),
+                Column("item_id", "string", "Item."),
+                FORMULATION,
+                SHOTS,
+                Column("sample", "int32", "Number of the answer among the item's, from 0."),
+                Column("metric", "string", "Metric, with the name of the rule of extraction."),
+                Column("value", "float64", "1 for right, of several instructions how many."),
+                Column("weight", "float64", "What the value is of: 1, or the instructions."),
+                Column("answer", "string?", "What was taken from the text; null: nothing."),
+                Column(
+                    "outcome", "string?", "Of a program: `passed`, `failed`, `timeout`, `memory`."
+                ),
+                Column("detail", "string?", "Why it failed; the program may have written it."),
             ),
             "generations.parquet": make_table(
                 Column("prompt", "string", "The prompt as the model saw it."),
@@ -368,6 +440,7 @@ MODEL_KINDS = (
                 ),
             ),
         },
+        files={"tasks.json": TASKS_FILE},
     ),
     Kind(
         name="release",

@@ -16,7 +16,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,6 +49,19 @@ def list_artifacts(store: Store, recipe: str, needed: Mapping[str, int]) -> Stor
     return view
 
 
+_SNAPSHOT_FOLDERS = ("artifacts/snapshot", "data/snapshot", "damage/snapshot", "refs/.locations")
+"""What a committed snapshot consists of: small files, and few."""
+
+
+def list_snapshots(store: Store) -> Store:
+    """`store` as of now, for a reader that asks about many snapshots; to be used once."""
+    if store.backend.local:
+        return store
+    view = Store(store.url)
+    view.backend = ListedBackend(store.url, {}, _SNAPSHOT_FOLDERS)
+    return view
+
+
 def _last_steps(store: Store, recipe: str) -> list[str]:
     """The manifests that the newest run of a recipe names; none if its record cannot be read."""
     names = run_ids(store, recipe)
@@ -63,17 +76,23 @@ def _last_steps(store: Store, recipe: str) -> list[str]:
 
 
 class ListedBackend(RemoteBackend):
-    """A bucket whose manifests and payload are known from listings; everything else is asked for.
+    """A bucket of which `folders` are listed once, and payload by stage; the rest is asked for.
 
-    Only for reading: it does not see what is written after its listings.
+    The folders hold small files, such as manifests, which are kept in the node's cache. Only for
+    reading: it does not see what is written after its listings.
     """
 
-    def __init__(self, url: str, needed: Mapping[str, int]) -> None:
+    def __init__(
+        self, url: str, needed: Mapping[str, int], folders: tuple[str, ...] = ("artifacts",)
+    ) -> None:
         super().__init__(url)
         self._bucket = RemoteBackend(url)
         self._needed = needed
-        self._manifests = {
-            f"artifacts/{n}": e for n, e in self._bucket.listing("artifacts").items()
+        self._folders = tuple(f"{folder}/" for folder in folders)
+        self._known = {
+            f"{folder}/{name}": entry
+            for folder in folders
+            for name, entry in self._bucket.listing(folder).items()
         }
         self._read: dict[str, bytes] = {}
         self._made_room = False
@@ -81,8 +100,8 @@ class ListedBackend(RemoteBackend):
         """By stage: the files of each attempt; None if every artifact is asked for by itself."""
 
     def read(self, path: str, start: int = 0) -> bytes:
-        """The bytes of a file; of a manifest, from this machine if its entry is known here."""
-        if not path.startswith("artifacts/"):
+        """The bytes of a file; of one that is listed, from this machine if its entry is known."""
+        if not path.startswith(self._folders):
             return self._bucket.read(path, start)
         raw = self.read_many([path]).get(path)
         if raw is None:
@@ -90,9 +109,9 @@ class ListedBackend(RemoteBackend):
         return raw[start:]
 
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Several small files; manifests that are not known here are fetched and kept."""
+        """Several small files; listed ones that are not known here are fetched and kept."""
         paths = list(paths)
-        ours = [path for path in paths if path in self._manifests]
+        ours = [path for path in paths if path in self._known]
         for path in ours:
             if path not in self._read:
                 raw = _load(self._cached(path))
@@ -101,16 +120,22 @@ class ListedBackend(RemoteBackend):
         fetched = self._bucket.read_many(path for path in ours if path not in self._read)
         self._read |= fetched
         self._keep(fetched)
-        manifests = {path: self._read[path] for path in ours if path in self._read}
-        others = [path for path in paths if not path.startswith("artifacts/")]
-        return manifests | (self._bucket.read_many(others) if others else {})
+        known = {path: self._read[path] for path in ours if path in self._read}
+        others = [path for path in paths if not path.startswith(self._folders)]
+        return known | (self._bucket.read_many(others) if others else {})
+
+    def blocks(self, path: str, size: int) -> Iterator[bytes]:
+        """The `size` bytes of a file; of one that is listed, at once."""
+        if path in self._known:
+            yield self.read(path)[:size]
+        else:
+            yield from self._bucket.blocks(path, size)
 
     def listing(self, folder: str) -> dict[str, Entry]:
         """All files below `folder`."""
-        parts = folder.split("/")
-        if parts[0] == "artifacts":
-            start = f"{folder}/"
-            return {p[len(start) :]: e for p, e in self._manifests.items() if p.startswith(start)}
+        start, parts = f"{folder}/", folder.split("/")
+        if start.startswith(self._folders):
+            return {p[len(start) :]: e for p, e in self._known.items() if p.startswith(start)}
         if parts[0] == "data" and len(parts) == 4:
             by_attempt = self._list_payload(*parts[1:3])
             if by_attempt is not None:
@@ -122,7 +147,7 @@ class ListedBackend(RemoteBackend):
         if stage not in self._payload:
             raw = self._read.get(layout.manifest(stage, key), b"")
             files = raw.count(b'"sha256"') + _TELEMETRY_FILES
-            stored = sum(path.startswith(f"artifacts/{stage}/") for path in self._manifests)
+            stored = sum(path.startswith(f"artifacts/{stage}/") for path in self._known)
             together = math.ceil(stored * files / _PAGE)
             alone = self._needed.get(stage, 1) * math.ceil(files / _PAGE)
             self._payload[stage] = self._list_stage(stage) if together <= alone else None
@@ -138,8 +163,8 @@ class ListedBackend(RemoteBackend):
         return by_attempt
 
     def _cached(self, path: str) -> Path | None:
-        """The place of a manifest in the node's cache; None if the store gave it no ETag."""
-        entry = self._manifests[path]
+        """The place of a file in the node's cache; None if the store gave it no ETag."""
+        entry = self._known[path]
         if not entry.etag:
             return None
         name = "\n".join((self.url, path, entry.etag, str(entry.bytes), str(entry.modified)))
@@ -147,7 +172,7 @@ class ListedBackend(RemoteBackend):
         return cache_folder() / "manifests" / digest[:2] / digest
 
     def _keep(self, fetched: Mapping[str, bytes]) -> None:
-        """Keep manifests for the next plan. One without a cache works, and only reads again."""
+        """Keep files for the next plan. One without a cache works, and only reads again."""
         kept = {place: raw for path, raw in fetched.items() if (place := self._cached(path))}
         if not kept:
             return

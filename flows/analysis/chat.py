@@ -70,8 +70,8 @@ class LanguageModel:
 
         stop = {one for one in (self.special.end, self.special.turn_end) if one is not None}
         stream = DecodeStream(ids=list(ids), skip_special_tokens=True)
-        for token in self._generator.generate(
-            ids, sampling, max_new_tokens=max_new_tokens, stop=stop
+        for token in self._generator.stream(
+            ids, sampling, max_new_tokens=max_new_tokens, stop_ids=stop
         ):
             piece = stream.step(self.tokenizer, token)
             if piece:

@@ -1,46 +1,76 @@
 """Two evaluations side by side: scores that differ beyond chance, and what could not be seen.
 
 Scores are paired by item, so both must have been measured on the same items; those of one alone
-are counted and left out. Many scores are compared at once, so p values are adjusted.
+are counted and left out. A score of which one side has no items (published results) is compared as
+of independent samples. Many scores are compared at once, so p values are adjusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.analysis.unpaired_scores import check_task_versions, independent_differences
 from stages.engine.inputs import Input
+from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
+from stages.scoring.metrics import NATS, PERPLEXITY, label
+from stages.scoring.observations import ItemName, ScoreName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
 """Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
 
 
+LOWER_IS_BETTER = frozenset(
+    (NATS, PERPLEXITY, "word_perplexity", "byte_perplexity", "brier_score", "ter", "no_verdict",
+     "changed_with_order")
+)  # fmt: skip
+"""Metrics, beside bits per byte, of which less is better."""
+
 Items = dict[str, tuple[float, float, str | None]]
 """Value, weight and cluster by item."""
-EvaluationItems = dict[tuple[str, str], Items]
-"""By benchmark and metric."""
+EvaluationItems = dict[ScoreName, Items]
+
+
+def lower_is_better(metric: str) -> bool:
+    """Of bits per byte, nats and perplexity, whatever stands after a slash; else more is better."""
+    name = metric.partition("/")[0]
+    return "bits_per_byte" in name or name in LOWER_IS_BETTER
 
 
 @dataclass(frozen=True)
 class ScoreDifference:
     """A score of both evaluations; `adjusted` is its p value among all that were compared."""
 
-    benchmark: str
-    metric: str
+    name: ScoreName
     paired: PairedDifference
     adjusted: float | None
     alone: int
     """Items that only one of the two has."""
     detectable: float | None
     """Least difference that is seen with a chance of 80 %, at the adjusted level."""
+    by_item: bool = True
+    """Whether it is paired by item, or of two independent samples."""
+
+    @property
+    def label(self) -> str:
+        """The benchmark, and how its items were put to the models."""
+        return label(*self.name[:3])
+
+    @property
+    def metric(self) -> str:
+        """Its metric."""
+        return self.name.metric
 
     @property
     def differs(self) -> bool:
@@ -49,38 +79,64 @@ class ScoreDifference:
 
     @property
     def reading(self) -> str:
-        """`B is better`, `B is worse`, `no difference seen`."""
+        """`B is better`, `B is worse`, `no difference seen`; `, not paired` where it is not."""
+        note = "" if self.by_item else ", not paired"
+        if self.paired.standard_error is None and not self.by_item:
+            return f"no error known{note}"
         if not self.differs:
-            return "no difference seen"
-        lower_is_better = "bits_per_byte" in self.metric
-        return f"B is {'better' if (self.paired.value < 0) == lower_is_better else 'worse'}"
+            return f"no difference seen{note}"
+        return f"B is {'worse' if self.is_worse else 'better'}{note}"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether B is worse than A beyond chance."""
+        return self.differs and (self.paired.value > 0) == lower_is_better(self.metric)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return {**asdict(self), "differs": self.differs, "reading": self.reading}
+        values = asdict(self)
+        del values["name"]
+        return {**self.name._asdict(), **values, "differs": self.differs, "reading": self.reading}
 
 
 @dataclass(frozen=True)
 class ScorePair:
     """A score of both evaluations, before it is known how many are compared."""
 
-    benchmark: str
-    metric: str
+    name: ScoreName
     paired: PairedDifference
     alone: int
+    by_item: bool = True
 
 
 def compare_evaluations(
-    store: Store, a: Manifest, b: Manifest, metrics: Sequence[str] = ()
+    store: Store,
+    a: Manifest,
+    b: Manifest,
+    metrics: Sequence[str] = (),
+    max_overlap: float | None = None,
 ) -> list[ScoreDifference]:
-    """Every score that both evaluations have items of, in B's order; of `metrics` alone, if any.
+    """Every score that both evaluations have, those with items first; of `metrics` alone, if any.
 
-    UsageError for what is no evaluation, and where nothing can be compared.
+    With `max_overlap`, without items of whose n-grams the corpus holds more than this share, as
+    what was searched for B says, or for A; then scores without items are left out. UsageError for
+    what is no evaluation, for tasks of two versions, and where nothing can be compared.
     """
     before, after = read_items(store, a), read_items(store, b)
+    check_task_versions(store, a, b)
+    if max_overlap is not None:
+        overlaps = read_overlaps(_find_contamination(store, b, a))
+        before, after = (_leave_out(one, overlaps, max_overlap) for one in (before, after))
     pairs = pair_scores(before, after, metrics)
+    if max_overlap is None:
+        shared = before.keys() & after.keys()
+        pairs += [
+            ScorePair(name, difference, 0, by_item=False)
+            for name, difference in independent_differences(store, a, b, shared)
+            if _is_chosen(name.metric, metrics)
+        ]
     if not pairs:
-        known = sorted({metric for _, metric in before.keys() & after.keys()})
+        known = sorted({name.metric for name in before.keys() & after.keys()})
         raise UsageError(
             "the two evaluations have no items of a metric in common",
             where=f"{short(a.key)} and {short(b.key)}",
@@ -89,16 +145,49 @@ def compare_evaluations(
     return judge_pairs(pairs)
 
 
+def _find_contamination(store: Store, *manifests: Manifest) -> Input:
+    """What was searched for the items of an evaluation, or of the one that it was scored from."""
+    waiting = list(manifests)
+    while waiting:
+        manifest = waiting.pop(0)
+        for reference in manifest.inputs.get("contamination", ()):
+            return Input.load(store, reference, full_check=False)
+        for reference in manifest.inputs.get("evaluation", ()):
+            if (parent := store.manifest(*reference.name)) is not None:
+                waiting.append(parent)
+    raise UsageError(
+        "neither evaluation knows what the corpus holds of its items",
+        where=" and ".join(short(manifest.key) for manifest in manifests),
+        hint="give the output of decontaminate to role `contamination` of an evaluate step",
+    )
+
+
+def _leave_out(
+    scores: EvaluationItems, overlaps: Mapping[ItemName, float], most: float
+) -> EvaluationItems:
+    return {
+        name: kept
+        for name, items in scores.items()
+        if (
+            kept := {
+                item: values
+                for item, values in items.items()
+                if overlaps.get((name.benchmark, item), 0.0) <= most
+            }
+        )
+    }
+
+
 def pair_scores(
     before: EvaluationItems, after: EvaluationItems, metrics: Sequence[str] = ()
 ) -> list[ScorePair]:
     """Differences of the scores that both have items of, in the order of `after`."""
     pairs = []
     for name, items in after.items():
-        if name in before and _is_chosen(name[1], metrics):
-            paired, alone = _pair(before[name], items)
+        if name in before and _is_chosen(name.metric, metrics):
+            paired, alone = pair_items(before[name], items)
             if paired is not None:
-                pairs.append(ScorePair(*name, paired, alone))
+                pairs.append(ScorePair(name, paired, alone))
     return pairs
 
 
@@ -108,12 +197,12 @@ def judge_pairs(pairs: Sequence[ScorePair]) -> list[ScoreDifference]:
     adjusted = iter(adjust(tested))
     return [
         ScoreDifference(
-            pair.benchmark,
-            pair.metric,
+            pair.name,
             pair.paired,
             None if pair.paired.p is None else next(adjusted),
             pair.alone,
             pair.paired.detectable(len(tested)) if tested else None,
+            pair.by_item,
         )
         for pair in pairs
     ]
@@ -123,8 +212,13 @@ def _is_chosen(metric: str, metrics: Sequence[str]) -> bool:
     return metric in metrics if metrics else metric not in OF_THE_DATA
 
 
+def is_evaluation(manifest: Manifest) -> bool:
+    """Whether an artifact holds scores."""
+    return any(output.kind == KIND for output in manifest.outputs.values())
+
+
 def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
-    """Items by benchmark and metric. UsageError for what is no evaluation, or an earlier one."""
+    """Items by score. UsageError for what is no evaluation, or an earlier one."""
     outputs = [name for name, output in manifest.outputs.items() if output.kind == KIND]
     if not outputs:
         raise UsageError(
@@ -137,15 +231,19 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
+    return group_items(Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet"))
+
+
+def group_items(table: pa.Table) -> EvaluationItems:
+    """Rows of `items.parquet` by score."""
     groups: EvaluationItems = {}
     for row in table.to_pylist():
-        one = groups.setdefault((row["benchmark"], row["metric"]), {})
+        one = groups.setdefault(ScoreName(*(row[field] for field in ScoreName._fields)), {})
         one[row["item_id"]] = row["value"], row["weight"], row["cluster"]
     return groups
 
 
-def _pair(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
+def pair_items(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
     """The difference over items of both, in B's order, and how many have one side alone.
 
     Items whose weight differs (another text under one name) are alone on both sides.

@@ -8,9 +8,7 @@ from flows.analysis.artifacts import open_store
 from flows.analysis.score_comparison import ScoreDifference, compare_evaluations
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table
-
-FEW = 30
-"""Units below which intervals are too narrow in places: see docs/how-to/compare-models.md."""
+from stages.scoring.uncertainty import LEAST_UNITS
 
 
 @click.command("compare")
@@ -23,9 +21,17 @@ FEW = 30
     multiple=True,
     help="Compare this metric alone; may be repeated. Fewer comparisons see smaller differences.",
 )
+@click.option(
+    "--max-overlap",
+    metavar="SHARE",
+    type=click.FloatRange(0, 1),
+    help="Leave out items of whose n-grams the corpus holds more than this share.",
+)
 @store_option
 @json_option
-def compare(a: str, b: str, metrics: tuple[str, ...], store: str, as_json: bool) -> None:
+def compare(
+    a: str, b: str, metrics: tuple[str, ...], max_overlap: float | None, store: str, as_json: bool
+) -> None:
     """Say which scores of evaluations A and B differ beyond chance.
 
     Scores are paired by item. A difference is named if its p value, adjusted for all that are
@@ -33,7 +39,8 @@ def compare(a: str, b: str, metrics: tuple[str, ...], store: str, as_json: bool)
     of 80 %: a smaller one may be there.
     """
     place = open_store(store)
-    differences = compare_evaluations(place, place.resolve(a)[0], place.resolve(b)[0], metrics)
+    manifests = place.resolve(a)[0], place.resolve(b)[0]
+    differences = compare_evaluations(place, *manifests, metrics, max_overlap)
     if as_json:
         print_json([one.to_json() for one in differences])
         return
@@ -46,15 +53,15 @@ def compare(a: str, b: str, metrics: tuple[str, ...], store: str, as_json: bool)
     echo(f"\n{clear} of {len(differences)} scores differ beyond chance")
     if alone := sum(one.alone for one in differences):
         echo(f"{alone:,} items that only one of the two has, or has otherwise, are left out")
-    if few := [one.benchmark for one in differences if one.paired.units < FEW]:
-        echo(f"fewer than {FEW} independent items: {', '.join(dict.fromkeys(few))}")
+    if few := [one.label for one in differences if one.paired.units < LEAST_UNITS]:
+        echo(f"fewer than {LEAST_UNITS} independent items: {', '.join(dict.fromkeys(few))}")
 
 
 def _row(one: ScoreDifference) -> tuple[str, ...]:
     paired = one.paired
     interval = "" if paired.low is None else f"{paired.low:+.3f} to {paired.high:+.3f}"
     return (
-        one.benchmark,
+        one.label,
         one.metric,
         f"{paired.items:,}",
         f"{paired.a:.3f}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +16,8 @@ from flows.recipe.profile import Prices, load_profile
 from stages.engine.page import Figure, make_bars, make_table
 
 _HOUR = 3600.0
+_HOURS = ("CPU", "GPU", "lost CPU", "lost GPU", "clock")
+"""What `_hours` counts."""
 
 
 @click.command("cost")
@@ -49,10 +51,11 @@ def cost(group: str, profile: str | None, report: Path | None, store: str, as_js
     if as_json:
         print_json({name: _plain(one, prices) for name, one in costs.items()})
         return
-    rows = [_row(name, one, prices) for name, one in costs.items()]
+    used = _used(costs.values())
+    rows = [_row(name, one, used, prices) for name, one in costs.items()]
     if len(rows) > 1:
-        rows.append(_row("all", total_cost(costs.values()), prices))
-    titles = ["artifacts", "CPU h", "GPU h", "lost CPU h", "lost GPU h", "clock h", "bytes"]
+        rows.append(_row("all", total_cost(costs.values()), used, prices))
+    titles = ["artifacts", *(f"{_HOURS[i]} h" for i in used), "bytes"]
     titles += [prices.currency] if prices else []
     print_table([group, *(Column(title, right=True) for title in titles)], rows)
 
@@ -81,8 +84,15 @@ def _hours(one: Cost) -> tuple[float, ...]:
     return tuple(spent / _HOUR for spent in seconds)
 
 
-def _row(name: str, one: Cost, prices: Prices | None) -> tuple[str, ...]:
-    hours = (f"{spent:.3f}" for spent in _hours(one))
+def _used(costs: Iterable[Cost]) -> list[int]:
+    """Which of `_HOURS` have a column: CPU, clock, and what is not 0 everywhere."""
+    total = _hours(total_cost(costs))
+    return [i for i, name in enumerate(_HOURS) if name in ("CPU", "clock") or total[i]]
+
+
+def _row(name: str, one: Cost, used: Sequence[int], prices: Prices | None) -> tuple[str, ...]:
+    spent = _hours(one)
+    hours = (f"{spent[i]:.3f}" for i in used)
     money = (f"{_money(one, prices):,.2f}",) if prices else ()
     return name, f"{one.artifacts:,}", *hours, size(one.bytes), *money
 
@@ -109,17 +119,13 @@ def _write_report(place: str, prices: Prices | None, path: Path) -> None:
 
 
 def _figures(group: Group, costs: Mapping[str, Cost], prices: Prices | None) -> list[Figure]:
-    hours = {name: _hours(one) for name, one in costs.items()}
-    names = ("CPU", "GPU", "lost CPU", "lost GPU")
-    series = {name: [row[i] for row in hours.values()] for i, name in enumerate(names)}
-    used = {name: values for name, values in series.items() if any(values)}
-    bars = make_bars(f"Hours by {group}", costs, "hours:,.2f", used or {"CPU": series["CPU"]})
-    headings = [
-        group, "artifacts:,", *(f"{name}, h:,.3f" for name in (*names, "clock")), "kept, MB:,.2f"
-    ]  # fmt: skip
+    hours, used = {name: _hours(one) for name, one in costs.items()}, _used(costs.values())
+    series = {_HOURS[i]: [row[i] for row in hours.values()] for i in used if _HOURS[i] != "clock"}
+    bars = make_bars(f"Hours by {group}", costs, "hours:,.2f", series)
+    headings = [group, "artifacts:,", *(f"{_HOURS[i]}, h:,.3f" for i in used), "kept, MB:,.2f"]
     headings += [f"{prices.currency}:,.2f"] if prices else []
     rows = [
-        (name, one.artifacts, *hours[name], one.bytes / 1e6,
+        (name, one.artifacts, *(hours[name][i] for i in used), one.bytes / 1e6,
          *((_money(one, prices),) if prices else ()))
         for name, one in costs.items()
     ]  # fmt: skip

@@ -79,9 +79,8 @@ def gc(
             _print_budget(plan, as_json)
             return
         _check_reached(plan, opened)
-        dropped = drop_refs(opened, plan)
-        if not as_json:
-            for ref in dropped:
+        for ref in drop_refs(opened, plan):
+            if not as_json:
                 echo(f"ref       {ref}")
     if artifact is not None:
         manifest, _ = opened.resolve(artifact)
@@ -96,10 +95,15 @@ def gc(
         garbage = collect(opened, garbage)
         if artifact is not None and not garbage.artifacts:
             raise StoreError("a run works on this artifact now", where=artifact, hint="stop it")
+    _print_garbage(garbage, delete, as_json)
+
+
+def _print_garbage(garbage: Garbage, deleted: bool, as_json: bool) -> None:
+    """What was removed, or would be."""
     if as_json:
         print_json(
             {
-                "deleted": delete,
+                "deleted": deleted,
                 "artifacts": [{"stage": m.stage, "key": m.key} for m in garbage.artifacts],
                 "attempts": garbage.attempts,
                 "work": garbage.work,
@@ -122,8 +126,8 @@ def gc(
     if not (garbage.artifacts or garbage.attempts or garbage.work or garbage.launch):
         echo(f"nothing to remove; {garbage.kept:,} artifacts are in use")
         return
-    verb = "removed" if delete else "would free"
-    more = "" if delete else "; --delete removes it"
+    verb = "removed" if deleted else "would free"
+    more = "" if deleted else "; --delete removes it"
     echo(f"{verb} {size(garbage.bytes)}, {garbage.kept:,} artifacts stay{more}")
 
 

@@ -75,13 +75,44 @@ def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     titled = any(column.title for column in columns)
+    console = Console()
+    if titled and _least_width(columns, rows) > console.width:
+        _print_records(columns, rows)
+        return
     table = Table(box=SIMPLE_HEAD if titled else None, show_header=titled, pad_edge=False)
     for column in columns:
         justify: Any = "right" if column.right else "left"
         table.add_column(column.title, justify=justify, no_wrap=not column.wraps, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    console.print(table)
+
+
+BETWEEN = 3
+"""Cells between two columns of a drawn table."""
+LEAST_WRAPPED = 12
+"""Cells that a column whose text is broken over lines needs to stay readable."""
+
+
+def _least_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Cells below which a drawn table breaks inside words."""
+    from rich.cells import cell_len
+
+    lines = [[column.title for column in columns], *rows]
+    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(columns))]
+    least = [
+        min(width, LEAST_WRAPPED) if column.wraps else width
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    return sum(least) + BETWEEN * len(columns)
+
+
+def _print_records(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Each row as names and values: for a table that is wider than the terminal."""
+    for number, row in enumerate(rows):
+        if number:
+            echo()
+        print_fields([(column.title, cell) for column, cell in zip(columns, row, strict=True)])
 
 
 def print_fields(fields: Sequence[tuple[str, Any]]) -> None:

@@ -1,16 +1,22 @@
-"""`ingot what-if CORPUS --set RULE=VALUE`: another decision about the same documents, in memory."""
+"""`ingot what-if CORPUS --set RULE=VALUE`: another decision about the same documents, in memory.
+
+Of an evaluation: other metrics of the same measurements.
+"""
 
 from __future__ import annotations
 
 import shlex
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
+from artifacts_schema.store import Store
 from artifacts_schema.store.runs import recorded_recipes
 from flows.analysis.artifacts import format_title, open_store, refs_by_artifact
 from flows.analysis.corpus import Corpus
+from flows.analysis.score_comparison import is_evaluation
 from flows.analysis.what_if import (
     EXCERPT,
     ChangeReport,
@@ -25,6 +31,11 @@ from flows.analysis.what_if import (
 )
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, duration, echo, excerpt, print_json, print_table
+from stages.scoring.metrics import label
+
+if TYPE_CHECKING:
+    from flows.analysis.what_if_scores import Ends, OverlapSweep, ScoresReport
+    from stages.scoring.contamination import Side
 
 SAMPLES = 3
 BAR = 10
@@ -71,9 +82,20 @@ def what_if(
     ingot what-if quickstart/filter --set duplicates.threshold=0.7 --set 'languages=[en, de]'
     ingot what-if quickstart/filter --set 'duplicates.priority=[{by: length}]'
     ingot what-if quickstart/filter --sweep gopher_few_words=10:100:10
+
+    CORPUS may also be what a step `evaluate` or `score` made: then --set names settings of `score`,
+    and no model is loaded.
+
+    \b
+    ingot what-if quickstart/evaluate --set 'normalisations=[bytes, tokens]'
+    ingot what-if quickstart/evaluate --sweep max_overlap=0:1:11
     """  # fmt: skip
     started = time.perf_counter()
-    request = WhatIfRequest.make(Corpus.open(open_store(store), corpus), settings)
+    opened = open_store(store)
+    if is_evaluation(opened.resolve(corpus)[0]):
+        _about_scores(opened, corpus, settings, sweep, as_json=as_json)
+        return
+    request = WhatIfRequest.make(Corpus.open(opened, corpus), settings)
     report: WhatIfReport
     if sweep is not None:
         report = SweepReport(request, sweep)
@@ -97,6 +119,73 @@ def what_if(
     documents = report.decisions * len(request.before.kept)
     seconds = duration(time.perf_counter() - started)
     echo(f"\n{documents:,} decisions in {seconds}; nothing was run or written")
+
+
+def _about_scores(
+    store: Store, text: str, settings: Sequence[str], sweep: str | None, *, as_json: bool
+) -> None:
+    from flows.analysis.what_if_scores import MeasuredScores, OverlapSweep, ScoresReport
+
+    measured = MeasuredScores.open(store, text)
+    if sweep is not None:
+        report: ScoresReport | OverlapSweep = OverlapSweep(measured, settings, sweep)
+    else:
+        report = ScoresReport(measured, settings)
+    if as_json:
+        print_json(report.to_json())
+        return
+    echo(format_title(measured.manifest, refs_by_artifact(store)))
+    echo()
+    if isinstance(report, OverlapSweep):
+        _print_splits(report)
+    else:
+        _print_scores(report)
+    echo("\nno model was loaded; nothing was written")
+
+
+def _print_scores(report: ScoresReport) -> None:
+    from flows.analysis.what_if_scores import GONE, UNCHANGED
+
+    rows = [
+        (one.label, one.name.metric, _side(one.before), _side(one.after), _ends(one.difference),
+         one.basis, one.reading)
+        for one in report.changes if one.basis not in (GONE, UNCHANGED)
+    ]  # fmt: skip
+    if rows:
+        numbers = _number_columns("before", "after", "difference, 95 %")
+        print_table(["score", "metric", *numbers, "of what", "reading"], rows)
+    for basis in (UNCHANGED, GONE):
+        if count := sum(one.basis == basis for one in report.changes):
+            echo(f"{count} scores are {basis}")
+
+
+def _print_splits(report: OverlapSweep) -> None:
+    rows = [
+        (label(*name[:3]), name.metric, f"{one.threshold:.0%}", _side(one.clean),
+         _side(one.contaminated), _ends(one.difference))
+        for name, splits in report.splits.items()
+        for one in splits if one.contaminated is not None
+    ]  # fmt: skip
+    clean = sum(splits[0].contaminated is None for splits in report.splits.values())
+    if clean:
+        echo(f"the corpus holds nothing of the items of {clean} scores\n")
+    numbers = _number_columns("held, more than", "clean", "contaminated", "clean − contaminated")
+    print_table(["score", "metric", *numbers], rows)
+
+
+def _side(side: Side | None) -> str:
+    """`0.271 (0.216–0.333) n 218`; nothing without items."""
+    if side is None:
+        return ""
+    ends = "" if side.low is None else f" ({side.low:.3f}–{side.high:.3f})"
+    return f"{side.value:.3f}{ends} n {side.items:,}"
+
+
+def _ends(difference: Ends | None) -> str:
+    if difference is None:
+        return ""
+    value, low, high = difference
+    return f"{value:+.3f}" + ("" if low is None else f" ({low:+.3f} to {high:+.3f})")
 
 
 def _print_rules(report: RulesReport) -> None:

@@ -36,8 +36,8 @@ from artifacts_schema.store.runs import (
     recorded_recipes,
     run_ids,
 )
-from flows.interchange.step_events import EventTail, StepActivity, count_bounded
-from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER
+from flows.interchange.step_events import StepActivity, count_bounded
+from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventTail
 
 RUNS = 3
 """Newest runs of a recipe that are looked at."""
@@ -138,7 +138,10 @@ class _StepReader:
     read_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        self.events, self.rows = EventTail(self.store.backend), EventTail(self.store.backend)
+        self.events, self.rows = (
+            EventTail(self.store.backend.read),
+            EventTail(self.store.backend.read),
+        )
 
     def look(self, step: RunStep) -> None:
         """Read what is new."""

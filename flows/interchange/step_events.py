@@ -1,79 +1,17 @@
-"""What the events of one step add up to, read a piece at a time.
-
-A step's events lie in its work folder while it runs, and beside its payload once it has committed.
-Between two reads the file may have grown, be gone, be the copy elsewhere, or be another one: on a
-new node, or after its work folder was removed, a step starts a file of its own. Events are counted
-once each, whichever of these happens.
-"""
+"""What the events of one step add up to, read a piece at a time."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from artifacts_schema.store.backend import Backend
-
-ANCHOR_BYTES = 64
-"""Bytes before the place reached that are read again: another file has others there. The first line
-of a file alone holds the time of its start to the millisecond."""
 REMEMBERED_STEPS = 16_384
 """Training steps whose tokens are known, to count those that are trained again: more than lie
 between two checkpoints."""
 MOST_NAMES = 50
 """Of sources, alert kinds and drop reasons as label values; the rest is counted as `other`."""
 OTHER = "other"
-
-
-class EventTail:
-    """Reads the lines of a file of JSON objects that were appended since the last call."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._offset, self._anchor = backend, 0, b""
-        self.broken_lines = 0
-        """Lines that a kill cut short."""
-
-    def read(self, path: str) -> list[dict[str, Any]]:
-        """New events of the file at `path`, oldest first; none while there is no file.
-
-        A line without its end is left for the next call. Where the file is not the one of the last
-        call, or a copy of it, all its events are new.
-        """
-        try:
-            data = self._backend.read(path, self._offset - len(self._anchor))
-            if not data.startswith(self._anchor):
-                self._offset, self._anchor = 0, b""
-                data = self._backend.read(path)
-        except FileNotFoundError:
-            return []
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) <= len(self._anchor):
-            return []
-        lines = whole[len(self._anchor) :].split(b"\n")
-        self._offset += len(whole) - len(self._anchor)
-        self._anchor = whole[-ANCHOR_BYTES:]
-        return list(self._parse(lines))
-
-    def _parse(self, lines: list[bytes]) -> Iterator[dict[str, Any]]:
-        for line in lines:
-            if not line.strip():
-                continue
-            event = _load(line)
-            if event is None:
-                # What a kill cut short has no end of line: the next start's first event follows it.
-                self.broken_lines += 1
-                event = _load(line[max(0, line.rfind(b'{"type"')) :])
-            if isinstance(event, dict):
-                yield event
-
-
-def _load(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
 
 
 @dataclass

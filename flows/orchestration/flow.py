@@ -61,8 +61,8 @@ from flows.recipe.execute import execute, run_step
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
-from flows.report.estimates import find_regressions
 from flows.report.overview import Made
+from flows.report.paired_scores import find_regressions
 from stages.engine.page import Artifact
 from stages.engine.protocol import stage_named
 from stages.engine.spec import StageSpec

@@ -38,7 +38,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.store.runs import Run
 from flows.orchestration.deployments import FLOW_RUNS, OURS, prefect_client, send_event
 from flows.orchestration.local_state import read_private
-from flows.report.estimates import Difference
+from flows.report.paired_scores import Regression
 
 Occasion = Literal["failure", "regression", "completion"]
 OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
@@ -104,21 +104,15 @@ def list_notifications() -> list[tuple[str, Occasion]]:
     return sorted((name, cast(Occasion, occasion)) for name, occasion in pairs)
 
 
-def report_regressions(run: Run, store: str, differences: Sequence[Difference], id: str) -> None:
+def report_regressions(run: Run, store: str, regressions: Sequence[Regression], id: str) -> None:
     """Send the event that scores of `run` fell; `id` is its flow run's."""
-    lines = [
-        f"{one.b.name}, {one.b.axis.label}: {one.a.show(one.a.estimate.value)} → "
-        f"{one.b.show(one.b.estimate.value)} (95 % interval of the difference "
-        f"{one.b.show(one.low)} to {one.b.show(one.high)})"
-        for one in differences
-    ]
     related = {"prefect.resource.id": f"prefect.flow-run.{id}", "prefect.resource.role": "flow-run"}
     place = sha256(store.encode()).hexdigest()[:12]
     event = Event(
         event=REGRESSED,
         resource=Resource.model_validate({"prefect.resource.id": f"ingot.run.{place}.{run.name}"}),
         related=[RelatedResource.model_validate(related)],
-        payload={"run": run.name, "store": store, "message": "\n".join(lines)},
+        payload={"run": run.name, "store": store, "message": "\n".join(map(str, regressions))},
     )
     send_event(event)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.manifest import Manifest
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
 from artifacts_schema.store.lease import (
     DEAD_SECONDS,
     HEARTBEAT_SECONDS,
@@ -36,7 +36,7 @@ from artifacts_schema.store.runs import (
 )
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
-from stages.engine.events import StoredEvents
+from stages.engine.events import EVENTS_FILE, EventTail
 from stages.engine.provenance import login_name
 
 
@@ -233,17 +233,18 @@ class LiveProgress:
 
     def add(self, event: dict[str, Any]) -> None:
         """Add one event."""
-        if event["type"] == "started":  # Events of an earlier attempt are in the same file.
+        kind = event.get("type")
+        if kind == "started":  # Events of an earlier attempt are in the same file.
             self.progress = None
             self._first.clear()
             self._rates.clear()
-        elif event["type"] == "progress" and event.get("total"):
+        elif kind == "progress" and event.get("total"):
             self.progress = event
             self._first.setdefault(_series(event), (float(event["time"]), float(event["done"])))
-        elif event["type"] == "metric":
+        elif kind == "metric":
             self.metric.update(event)
             self._measure(event)
-        elif event["type"] == "job":
+        elif kind == "job":
             self.job = str(event["text"])
 
     @property
@@ -274,8 +275,10 @@ class LiveProgress:
             if len(self.losses) > POINTS:
                 self.losses, self._every = self.losses[::2], self._every * 2
         if isinstance(event.get("tokens"), int | float):
-            now = float(event["time"])
-            self._rates.append((now, float(event["tokens"])))
+            now, tokens = float(event["time"]), float(event["tokens"])
+            if self._rates and tokens < self._rates[-1][1]:  # Back to an earlier checkpoint.
+                self._rates.clear()
+            self._rates.append((now, tokens))
             while now - self._rates[0][0] > RATE_SECONDS:
                 self._rates.popleft()
 
@@ -314,7 +317,7 @@ class RunWatcher:
     store: Store
     run: Run
     _live: dict[str, LiveProgress] = field(default_factory=dict)
-    _events: dict[str, StoredEvents] = field(default_factory=dict)
+    _events: dict[str, EventTail] = field(default_factory=dict)
     _manifests: dict[str, Manifest] = field(default_factory=dict)
     now: Callable[[], float] = time.monotonic
     _beats: dict[str, tuple[tuple[str, int] | None, float, float]] = field(default_factory=dict)
@@ -346,9 +349,8 @@ class RunWatcher:
                 self._manifests[step.key] = manifest
             return StepView(step, None, manifest)
         live = self._live.setdefault(step.key, LiveProgress())
-        if step.key not in self._events:
-            self._events[step.key] = StoredEvents(self.store.backend, step.key)
-        for event in self._events[step.key].read():
+        tail = self._events.setdefault(step.key, EventTail(self.store.backend.read))
+        for event in tail.read(layout.work(step.key, EVENTS_FILE)):
             live.add(event)
         live.silent_seconds = self._measure_silence(step.key) if step.state == "running" else 0.0
         return StepView(step, live, None)

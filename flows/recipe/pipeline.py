@@ -22,7 +22,7 @@ from flows.recipe.profile import Profile, load_profile
 from flows.recipe.recipe import BUNDLED, Recipe, find_recipe, load_recipe
 from flows.recipe.series import expand_series
 from flows.recipe.snapshot_entry import ProgressCallback, anchor_folder
-from flows.recipe.snapshots import take_snapshot
+from flows.recipe.snapshots import KnownSnapshots, take_snapshot
 from flows.recipe.upstream import check_steps
 
 
@@ -145,9 +145,13 @@ class Pipeline:
         instances = pipeline.graph.instances
         needed = {name for one in instances.values() for name in one.waits_for} - set(instances)
         check_bundled_data(pipeline.graph.recipe, needed)
-        for name, source in pipeline.graph.recipe.snapshots.items():
+        sources = pipeline.graph.recipe.snapshots
+        known = KnownSnapshots.read(pipeline.store)
+        for name in sources:
             if name in needed:
-                pipeline.snapshots[name] = take_snapshot(pipeline.store, source, progress)
+                pipeline.snapshots[name] = take_snapshot(
+                    pipeline.store, sources[name], progress, known
+                )
         return pipeline
 
     def plan(self, settled: frozenset[str] = frozenset()) -> Plan:

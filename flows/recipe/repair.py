@@ -26,6 +26,7 @@ from flows.recipe.plan import Plan, plan_spec
 from flows.recipe.snapshots import OUTPUT, STAGE, SnapshotFile, commit_snapshot, pin_files
 from stages.engine.protocol import stage_named
 from stages.engine.provenance import check_artifact
+from stages.engine.sources import KnownFiles
 from stages.engine.spec import StageSpec
 
 ArtifactName = tuple[str, str]
@@ -149,7 +150,8 @@ def _remake_snapshot(store: Store, key: str) -> Manifest:
     except _UNREADABLE:
         what = "its manifest is gone or cannot be parsed"
         raise InputError(what, where=where, hint=hint) from None
-    files = pin_files(store, [SnapshotFile(name, places[name]) for name in sorted(places)])
+    found = [SnapshotFile(name, places[name]) for name in sorted(places)]
+    files = pin_files(KnownFiles(store), found)
     if not files or identity != {"name": identity.get("name"), "files": canonical_sha256(files)}:
         raise InputError("its files were moved or changed", where=where, hint=hint)
     return commit_snapshot(store, identity["name"], files)

@@ -25,6 +25,7 @@ from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.lease import hold_lease
+from artifacts_schema.store.listed import list_snapshots
 from artifacts_schema.store.verify import find_committed, record_damage, verify
 from flows.recipe.remote_files import (
     fetch_identities,
@@ -147,25 +148,44 @@ class SnapshotFile:
     identity: Identity | None = None
 
 
+@dataclass(frozen=True)
+class KnownSnapshots:
+    """What a store knows of snapshots and of files outside, read once for all that are taken."""
+
+    listed: Store
+    files: KnownFiles
+
+    @classmethod
+    def read(cls, store: Store) -> KnownSnapshots:
+        """As of now."""
+        return cls(list_snapshots(store), KnownFiles(store))
+
+
 def take_snapshot(
-    store: Store, source: SnapshotFiles, progress: ProgressCallback | None = None
+    store: Store,
+    source: SnapshotFiles,
+    progress: ProgressCallback | None = None,
+    known: KnownSnapshots | None = None,
 ) -> Manifest:
     """Commit the snapshot of `source` (or find it committed) and record where its files are.
 
     Raises InputError if a pattern matches nothing, a file cannot be read, or all files are empty;
     StoreError if the store's payload is not mounted.
     """
+    known = known or KnownSnapshots(store, KnownFiles(store))
     store.check_mounted()
     if source.ref is not None:
         return _taken_before(store, source)
     files = find_files(source)
-    pins = pin_files(store, files, progress)
+    pins = pin_files(known.files, files, progress)
     if not any(pin["bytes"] for pin in pins):
         raise InputError(f"every file of {source.location} is empty", where=source.where)
-    manifest = commit_snapshot(store, source.name, pins)
+    manifest = find_snapshot(known.listed, source.name, pins)
+    if manifest is None:
+        manifest = commit_snapshot(store, source.name, pins)
     digest = manifest.output(OUTPUT).digest
     locations = {file.name: file.location for file in files}
-    if store.locations(digest) != locations:
+    if known.listed.locations(digest) != locations:
         store.write_locations(digest, locations)
     return manifest
 
@@ -179,16 +199,22 @@ def _taken_before(store: Store, source: SnapshotFiles) -> Manifest:
     return manifest
 
 
+def find_snapshot(store: Store, name: str, files: list[dict[str, Any]]) -> Manifest | None:
+    """The committed snapshot of these files (name, bytes, sha256 or etag of each)."""
+    return _find_committed_snapshot(store, artifact_key(STAGE, VERSION, _identity(name, files), {}))
+
+
+def _identity(name: str, files: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"name": name, "files": canonical_sha256(files)}
+
+
 def commit_snapshot(store: Store, name: str, files: list[dict[str, Any]]) -> Manifest:
-    """The snapshot of these files (name, bytes, sha256 or etag of each), committed once.
+    """The snapshot of these files, committed once.
 
     If another process commits the key meanwhile, the snapshot that it wrote.
     """
-    identity: dict[str, Any] = {"name": name, "files": canonical_sha256(files)}
+    identity = _identity(name, files)
     key = artifact_key(STAGE, VERSION, identity, {})
-    committed = _find_committed_snapshot(store, key)
-    if committed is not None:
-        return committed
     counts = {"files": len(files), "bytes": sum(file["bytes"] for file in files)}
     if etags := sum("etag" in file for file in files):
         counts["provisional"] = etags
@@ -274,10 +300,9 @@ def find_files(source: SnapshotFiles) -> list[SnapshotFile]:
 
 
 def pin_files(
-    store: Store, files: list[SnapshotFile], progress: ProgressCallback | None = None
+    known: KnownFiles, files: list[SnapshotFile], progress: ProgressCallback | None = None
 ) -> list[dict[str, Any]]:
     """Name, size and sha256 of each file; for those behind a URL that has none, its ETag."""
-    known = KnownFiles(store)
     remote = {f.location: f.identity for f in files if f.identity is not None}
     unlisted = [f.location for f in files if is_url(f.location) and f.identity is None]
     try:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from typing import Literal
 
 from artifacts_schema.identity import short
-from artifacts_schema.store import Store
-from artifacts_schema.store.runs import Run, load_runs
-from flows.report.subject import Page, Step, Subject, find_subject, load_pages
-from stages.engine.page import (
-    Axis,
-    Estimate,
-    IntervalFigure,
-    TableFigure,
-    make_table,
-)
+from flows.report.subject import Page, Step, Subject
+from stages.engine.page import Axis, Estimate, IntervalFigure
+from stages.scoring.differences import independent_difference
 
-LOWER_IS_BETTER = frozenset({"bits per byte", "loss", "loss, nats", "perplexity"})
+LOWER_IS_BETTER = frozenset({"answer nats", "bits per byte", "loss", "loss, nats", "perplexity"})
 """Labels of the axes on which less is better."""
 
-HEADINGS = "score | measure | A: | B: | B − A: | 95 %: | reading"
+VARIANT = " · "
+"""Between the name of a benchmark and that of a further metric of it."""
 
 Outcome = Literal["better", "worse", "no different", "unknown"]
 
@@ -124,17 +117,12 @@ class Difference:
 def difference_interval(a: Estimate, b: Estimate) -> tuple[float, float] | None:
     """The 95 % interval of b − a, of two independent estimates; None if one has no interval.
 
-    Newcombe (1998), method 10, which combines the distances of each estimate from the ends of its
-    own interval; for intervals other than Wilson's: Zou and Donner (2008). Two runs that answer the
-    same items are usually correlated, which makes the interval too wide rather than too narrow.
+    Two runs that answer the same items are usually correlated, which makes the interval too wide
+    rather than too narrow.
     """
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
-    value = b.value - a.value
-    return (
-        value - math.hypot(b.value - b.low, a.high - a.value),
-        value + math.hypot(b.high - b.value, a.value - a.low),
-    )
+    return independent_difference((a.value, a.low, a.high), (b.value, b.low, b.high))
 
 
 def compare_scores(a: Sequence[Score], b: Sequence[Score]) -> list[Difference]:
@@ -150,61 +138,6 @@ def compare_scores(a: Sequence[Score], b: Sequence[Score]) -> list[Difference]:
     return sorted(results, key=_clearness)
 
 
-LOOK_BACK = 20
-"""Most runs of a recipe that are looked at for the one before that was evaluated."""
-
-
-def find_regressions(store: Store, run: Run) -> list[Difference]:
-    """Scores of a run that are worse, beyond chance, than in the recipe's last done run before it.
-
-    Runs without scores in common with it are passed over. Empty for a first run.
-    """
-    scores = _evaluations(store, run)
-    earlier = (one for one in load_runs(store, run.recipe) if one.id < run.id)
-    for before in islice(earlier, LOOK_BACK if scores else 0):
-        if before.state == "done":
-            differences = compare_scores(_evaluations(store, before), scores)
-            if differences:
-                return [one for one in differences if one.outcome == "worse"]
-    return []
-
-
-def _evaluations(store: Store, run: Run) -> list[Score]:
-    """The scores of a run, without making the pages of its other steps."""
-    subject = find_subject(store, run.name)
-    steps = tuple(
-        step
-        for step in subject.made
-        if step.manifest and any(o.kind == "evaluation" for o in step.manifest.outputs.values())
-    )
-    return list_scores(subject, load_pages(replace(subject, steps=steps)))
-
-
 def _clearness(one: Difference) -> tuple[bool, float]:
     width = one.high - one.low
     return one.outcome == "no different", -abs(one.value) / width if width else 0.0
-
-
-def differences_table(differences: Sequence[Difference]) -> TableFigure:
-    """The scores that differ between two runs beyond chance; the note counts the others."""
-    clear = [one for one in differences if one.outcome != "no different"]
-    rows = (
-        (
-            f"{one.b.estimate.name} ({one.b.step})",
-            one.b.axis.label,
-            one.a.show(one.a.estimate.value),
-            one.b.show(one.b.estimate.value),
-            format(one.value, f"+{one.b.axis.format}"),
-            f"{one.b.show(one.low)} to {one.b.show(one.high)}",
-            f"B is {one.outcome}",
-        )
-        for one in clear
-    )
-    note = (
-        f"{len(clear)} of {len(differences)} scores that both runs have differ beyond chance: the "
-        " 95 % interval of B − A (Newcombe's, the runs taken as independent) leaves out zero. "
-        "One in twenty such intervals does by chance."
-    )
-    if not differences:
-        note = "No score with an interval is in both runs: nothing says what differs beyond chance."
-    return make_table("Scores that differ beyond chance", HEADINGS, rows, note)

@@ -13,7 +13,7 @@ from artifacts_schema.errors import IngotError
 from artifacts_schema.store.runs import run_ids
 from flows.recipe.recipe import BUNDLED
 from flows.report.display import finite_values
-from flows.report.estimates import Score, list_scores
+from flows.report.estimates import VARIANT, Score, list_scores
 from flows.report.overview import (
     MADE_OF_A_SAMPLE,
     Fact,
@@ -38,8 +38,6 @@ from stages.engine.page import (
 
 SCORES, BARS, NAMES = 6, 6, 2
 """Scores in the table, steps in the funnel, and names listed in a sentence."""
-VARIANT = " · "
-"""Between the name of a benchmark and that of a further metric of it."""
 SAMPLE = 420
 """Characters of the text sample."""
 

@@ -168,5 +168,6 @@ def _estimate_texts(figure: IntervalFigure) -> list[str]:
             lines.append(f"95 %: {show[1]} to {show[2]}")
         if e.baseline is not None:
             lines.append(f"baseline: {show[3]}")
+        lines += [f"{name}: {value_text(figure.value, value)}" for name, value in e.marks]
         texts.append("\n".join(lines))
     return texts

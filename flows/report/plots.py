@@ -35,6 +35,7 @@ from stages.engine.page import (
     IntervalFigure,
     MatrixFigure,
     Plot,
+    Series,
 )
 
 DRAWN_SERIES = 24
@@ -119,7 +120,7 @@ def _curves(figure: CurveFigure, sheet: Sheet, paired: bool) -> None:
         handles.append(line)
         names.append(one.name)
         every_x += x
-        every_y += finite_values(y)
+        every_y += finite_values(y) + _bars_of_intervals(one, axes, colour)
     marks = [mark for mark in figure.marks if math.isfinite(mark.x)]
     if is_log(figure.x, every_x):
         marks = [mark for mark in marks if mark.x > 0]
@@ -135,6 +136,16 @@ def _curves(figure: CurveFigure, sheet: Sheet, paired: bool) -> None:
     sheet.label_above(figure.y.label)
     if len(names) > 1 or (names and names[0] and names[0] != figure.y.label):
         sheet.legend(handles, names)
+
+
+def _bars_of_intervals(series: Series, axes: Any, colour: str) -> list[float]:
+    """Draw the interval of each point as an upright bar; returns all ends."""
+    ends = []
+    for x, low, high in zip(series.x, series.low, series.high, strict=False):
+        if low is not None and high is not None and math.isfinite(low) and math.isfinite(high):
+            axes.plot([x, x], [low, high], color=colour, linewidth=1.2, alpha=0.55, zorder=2.8)
+            ends += [low, high]
+    return ends
 
 
 def _alone(x: Sequence[float], y: Sequence[float]) -> list[tuple[float, float]]:
@@ -350,7 +361,10 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
     sheet.style(grid="x", frame=False)
     axes.set_ylim(len(estimates) - 0.5, -0.5)
     every: list[float] = []
-    baseline: Any = None
+    legend: dict[str, Any] = {}
+    shapes = dict(
+        zip(dict.fromkeys(m for _, e in estimates for m, _ in e.marks), "^vxD", strict=False)
+    )
     for i, (side, e) in enumerate(estimates):
         colour, marker = series_colour(side), "s" if paired and side == 0 else "o"
         low, high = (e.value if end is None else end for end in (e.low, e.high))
@@ -358,9 +372,15 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
         axes.plot(e.value, i, marker, color=colour, markersize=7, zorder=4)
         every += finite_values([e.value, low, high, e.baseline])
         if e.baseline is not None and math.isfinite(e.baseline):
-            (baseline,) = axes.plot(
+            (legend["baseline"],) = axes.plot(
                 e.baseline, i, "|", color=LIGHT["muted"], markersize=15, markeredgewidth=2
             )
+        for name, value in e.marks:
+            if math.isfinite(value) and name in shapes:
+                every.append(value)
+                (legend[name],) = axes.plot(
+                    value, i, shapes[name], color=series_colour(3), markersize=6, zorder=3.5
+                )
     log = is_log(figure.value, every)
     _limits(axes, "x", every, 0.05, log=log)
     texts = [value_text(figure.value, e.value) for _, e in estimates]
@@ -368,5 +388,5 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
     for i, text in enumerate(texts):
         sheet.write(text, (1.0, i), (8, 0), ("axes fraction", "data"), color=LIGHT["text"])
     sheet.scale_x(figure.value, every)
-    if baseline is not None:
-        sheet.legend([baseline], ["baseline"])
+    if legend:
+        sheet.legend(list(legend.values()), list(legend))

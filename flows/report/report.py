@@ -22,16 +22,12 @@ from flows.report.compare import (
     pair_figures,
 )
 from flows.report.draw import NARROW
-from flows.report.estimates import (
-    compare_scores,
-    differences_table,
-    list_scores,
-)
+from flows.report.estimates import list_scores
 from flows.report.front import Front, front_page
 from flows.report.html import Block, HtmlWriter, write_page
 from flows.report.lineage import lineage_svg, lineage_table
 from flows.report.overview import cost, facts, figures_to_json, funnel
-from flows.report.paired_scores import pair_evaluations, paired_table
+from flows.report.paired_scores import compare_runs, differences_table
 from flows.report.subject import (
     Page,
     Step,
@@ -159,12 +155,8 @@ class _Writer(HtmlWriter):
             page_b = by_step_b.get(pair.b.instance) if pair.b else None
             sections.append(self._compared(b if pair.b else a, pair, page_a, page_b))
         numbers = facts_table(facts(a, pages_a), facts(b, pages_b))
-        if (paired := pair_evaluations(a, b)) is not None:
-            scores = paired_table(paired)
-        else:
-            known = list_scores(a, pages_a), list_scores(b, pages_b)
-            scores = differences_table(compare_scores(*known))
-        beyond = table_view(scores, "")
+        known = list_scores(a, pages_a), list_scores(b, pages_b)
+        beyond = table_view(differences_table(compare_runs(a, b, *known)), "")
         steps = _steps_table([pair for pair in pairs if not pair.same])
         same = [pair.any.instance for pair in pairs if pair.same]
         return self._page(

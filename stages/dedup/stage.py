@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from artifacts_schema.config import MapExecution
+from artifacts_schema.errors import UsageError
 from stages.dedup.config import DedupConfig, DedupExecution
-from stages.engine import Context, Many, Stage
+from stages.engine import Context, Inputs, Many, Stage
 
 
 class Dedup(Stage):
@@ -36,6 +39,11 @@ class Dedup(Stage):
     worker_modules = ("stages.dedup.passages", "stages.dedup.pipeline", "stages.dedup.signing")
     handles_documents = True
     Config, Execution = DedupConfig, DedupExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """See `_check_kept`."""
+        _check_kept(inputs)
 
     def run(self, context: Context) -> None:
         from stages.dedup.config import memory_budget
@@ -128,6 +136,11 @@ class MergeIndexes(Stage):
     worker_modules = ("stages.dedup.merging", "stages.dedup.passage_merging")
     Execution = MapExecution
 
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """See `_check_kept`."""
+        _check_kept(inputs)
+
     def run(self, context: Context) -> None:
         """Join shards, then pairs, and write the record; then the same of passages."""
         from stages.dedup.index_record import index_record, read_indexes, read_settings
@@ -173,3 +186,14 @@ class MergeIndexes(Stage):
             pairs=sum(counts),
             passages=passages,
         )
+
+
+def _check_kept(inputs: Inputs) -> None:
+    """UsageError for an earlier index whose run keeps none."""
+    for one in inputs.get("dedup_index", ()):
+        if getattr(one.config, "index", True) is False:
+            raise UsageError(
+                f"{one.name} keeps no index (index: false)",
+                where="dedup_index",
+                hint="run that step with index: true, or leave its index out",
+            )

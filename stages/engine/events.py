@@ -6,11 +6,12 @@ The upload runs while the stage works, so that others can follow it.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store import layout
@@ -76,53 +77,95 @@ class EventWriter:
         self._file.close()
 
 
-class EventReader:
-    """Reads what was appended since the last call; the file may come or go meanwhile."""
-
-    def __init__(self, path: Path, *, from_end: bool = False) -> None:
-        self.path, self._rest = path, ""
-        self._file: TextIO | None = None
-        self._from_end = from_end
-
-    def read(self) -> list[dict[str, Any]]:
-        """New events, oldest first."""
-        if self._file is None:
-            try:
-                self._file = open(self.path, encoding="utf-8")  # noqa: SIM115
-            except FileNotFoundError:
-                return []
-            if self._from_end:
-                self._file.seek(0, 2)
-        lines = (self._rest + self._file.read()).split("\n")
-        self._rest = lines.pop()
-        return [json.loads(line) for line in lines if line.strip()]
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
+ANCHOR_BYTES = 64
+"""Bytes before the place reached that are read again: another file has others there. The first line
+of a file alone holds the time of its start to the millisecond."""
 
 
-class StoredEvents:
-    """Reads the events of a running stage from the store, wherever it runs.
+class EventTail:
+    """Reads the lines of a file of JSON objects that were appended since the last call.
 
-    Those of a stage on another machine come to a bucket every few seconds, see `LogUploader`.
+    A step's events lie in its work folder while it runs, and beside its payload once it has
+    committed; those of a step on another machine come to a bucket every few seconds, see
+    `LogUploader`. Between two reads the file may have grown, be gone, be the copy elsewhere, or be
+    another one: on a new node, or after its work folder was removed, a step starts a file of its
+    own. Events are read once each, whichever of these happens.
     """
 
-    def __init__(self, backend: Backend, key: str, *, from_end: bool = False) -> None:
-        self._backend, self._path = backend, layout.work(key, EVENTS_FILE)
-        self._offset = (backend.size(self._path) or 0) if from_end else 0
-        self._rest = b""
+    def __init__(self, read: Callable[[str, int], bytes]) -> None:
+        """`read` returns a file's bytes from a place on, as `Backend.read` and `HeldFile.read`."""
+        self._read, self._offset, self._anchor = read, 0, b""
+        self.broken_lines = 0
+        """Lines that a kill cut short."""
 
-    def read(self) -> list[dict[str, Any]]:
-        """New events, oldest first. Without the file the stage has not begun, or has committed."""
+    def skip(self, path: str) -> None:
+        """Begin after what the file at `path` holds now."""
+        self._take(path)
+
+    def read(self, path: str) -> list[dict[str, Any]]:
+        """New events of the file at `path`, oldest first; none while there is no file.
+
+        A line without its end is left for the next call. Where the file is not the one of the last
+        call, or a copy of it, all its events are new.
+        """
+        return list(self._parse(self._take(path).split(b"\n")))
+
+    def _take(self, path: str) -> bytes:
+        """The whole lines that are new."""
         try:
-            new = self._backend.read(self._path, self._offset)
+            data = self._read(path, self._offset - len(self._anchor))
+            if not data.startswith(self._anchor):
+                self._offset, self._anchor = 0, b""
+                data = self._read(path, 0)
         except FileNotFoundError:
-            return []
+            return b""
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) <= len(self._anchor):
+            return b""
+        new = whole[len(self._anchor) :]
         self._offset += len(new)
-        *lines, self._rest = (self._rest + new).split(b"\n")
-        return [json.loads(line) for line in lines if line.strip()]
+        self._anchor = whole[-ANCHOR_BYTES:]
+        return new
+
+    def _parse(self, lines: list[bytes]) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            if not line.strip():
+                continue
+            event = _load(line)
+            if event is None:
+                # What a kill cut short has no end of line: the next start's first event follows it.
+                self.broken_lines += 1
+                event = _load(line[max(0, line.rfind(b'{"type"')) :])
+            if isinstance(event, dict):
+                yield event
+
+
+class HeldFile:
+    """A file of this machine that is kept open, and so is read to its end after its removal."""
+
+    def __init__(self) -> None:
+        self._file: BinaryIO | None = None
+
+    def read(self, path: str, start: int = 0) -> bytes:
+        """The bytes from `start` on; FileNotFoundError until there is one. A new one is taken."""
+        if self._file is None or _is_another(path, self._file):
+            self._file = open(path, "rb")  # noqa: SIM115
+        self._file.seek(start)
+        return self._file.read()
+
+
+def _is_another(path: str, file: BinaryIO) -> bool:
+    try:
+        return not os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _load(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 UPLOAD_SECONDS = 10.0

@@ -102,12 +102,17 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """A named curve; None in `y` is a gap. A `faint` one is drawn below the others."""
+    """A named curve; None in `y` is a gap. A `faint` one is drawn below the others.
+
+    `low` and `high` are the ends of the intervals of its points, or empty.
+    """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float | None, ...]
     faint: bool = False
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,17 @@ class CurveFigure:
     note: str = ""
 
     def table(self) -> TableFigure:
-        """One row for each x, one column for each curve."""
+        """One row for each x, one column for each curve, and two for its interval, if any."""
         points = sorted({x for series in self.series for x in series.x})
-        values = [dict(zip(series.x, series.y, strict=True)) for series in self.series]
-        columns = (number(self.x.label, self.x.format), *_numbers(self.series, self.y.format))
+        columns, values = [number(self.x.label, self.x.format)], []
+        for series in self.series:
+            lines = {series.name: series.y}
+            if series.low and series.high:
+                lines |= {f"{series.name} from": series.low, f"{series.name} to": series.high}
+            columns += [number(name, self.y.format) for name in lines]
+            values += [dict(zip(series.x, line, strict=True)) for line in lines.values()]
         rows = tuple((x, *(value.get(x) for value in values)) for x in points)
-        return TableFigure(self.title, columns, rows, self.note)
+        return TableFigure(self.title, tuple(columns), rows, self.note)
 
 
 @dataclass(frozen=True)
@@ -248,7 +258,10 @@ class MatrixFigure:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured value with its interval, and what chance or a baseline would give."""
+    """A measured value with its interval, and what chance or a baseline would give.
+
+    `marks` are further values to compare it with, by name: what simpler methods get.
+    """
 
     name: str
     value: float
@@ -256,6 +269,7 @@ class Estimate:
     high: float | None = None
     baseline: float | None = None
     count: int | None = None
+    marks: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -270,15 +284,17 @@ class IntervalFigure:
     def table(self) -> TableFigure:
         """One row for each estimate."""
         form = self.value.format
-        columns = (
-            Column(""),
-            number(self.value.label, form),
-            number("from", form),
-            number("to", form),
-            number("baseline", form),
-            number("n"),
+        marks = list(dict.fromkeys(name for e in self.estimates for name, _ in e.marks))
+        names = (self.value.label, "from", "to", "baseline", *marks)
+        columns = (Column(""), *(number(name, form) for name in names), number("n"))
+        rows = tuple(
+            (
+                *(e.name, e.value, e.low, e.high, e.baseline),
+                *(dict(e.marks).get(name) for name in marks),
+                e.count,
+            )
+            for e in self.estimates
         )
-        rows = tuple((e.name, e.value, e.low, e.high, e.baseline, e.count) for e in self.estimates)
         return TableFigure(self.title, columns, rows, self.note)
 
 

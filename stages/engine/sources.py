@@ -70,6 +70,7 @@ class KnownFiles:
         if self._changed:
             raw = json.dumps(self._known, sort_keys=True).encode()
             self._store.backend.replace(layout.checksums(), raw)
+            self._changed = False
 
 
 def forget_url(store: Store, url: str) -> None:

@@ -25,7 +25,7 @@ from artifacts_schema.manifest import InputRef
 from artifacts_schema.store import Store
 from artifacts_schema.store.lease import local_work
 from artifacts_schema.store.storage_errors import translate_errors
-from stages.engine.events import EVENTS_FILE, EventReader
+from stages.engine.events import EVENTS_FILE, EventTail, HeldFile
 from stages.engine.protocol import Role, Stage, stage_named
 from stages.engine.strict_json import parse_json
 
@@ -180,12 +180,13 @@ class Child:
         self, store: Store, spec: StageSpec, process: subprocess.Popen[bytes], output: Path
     ) -> None:
         self.spec, self.process, self.output = spec, process, output
-        events = local_work(store.backend, spec.key, EVENTS_FILE)
-        self._reader = EventReader(events, from_end=events.exists())
+        self._events = str(local_work(store.backend, spec.key, EVENTS_FILE))
+        self._tail = EventTail(HeldFile().read)
+        self._tail.skip(self._events)
 
     def events(self) -> list[dict[str, Any]]:
         """Its events since the last call."""
-        return self._reader.read()
+        return self._tail.read(self._events)
 
     def poll(self) -> int | None:
         """Its exit code, or None while it runs. What it printed is kept only if it failed."""

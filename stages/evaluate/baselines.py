@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from stages.evaluate.benchmarks import MULTIPLE_CHOICE, Item, delimited
 from stages.language_model.config import NgramConfig
 from stages.language_model.perplexity import NgramModel, WordTokens, line_scores
 from stages.scoring.likelihood import encode_text
-from stages.scoring.observations import Observation
+from stages.scoring.observations import ItemName, Observation
 
 NGRAM, UNIGRAM, SHORTEST = "accuracy_ngram", "accuracy_unigram", "accuracy_shortest"
 ABOVE = "accuracy_above_ngram"
@@ -64,10 +65,15 @@ def baseline_observations(
     tokenizer: Tokenizer,
     unigram_nll: NDArray[np.float64] | None,
 ) -> list[Observation]:
-    """Baselines of each multiple-choice item that `measured` has an accuracy of."""
-    accuracy = {
-        (one.benchmark, one.item_id): one.numerator for one in measured if one.metric == "accuracy"
-    }
+    """Baselines of each multiple-choice item that `measured` has an accuracy of.
+
+    They judge the item's own choices, however it was put to the model; what the model's accuracy is
+    above the n-gram model's there is one of for each way.
+    """
+    accuracy: dict[ItemName, list[Observation]] = {}
+    for one in measured:
+        if one.metric == "accuracy":
+            accuracy.setdefault((one.benchmark, one.item_id), []).append(one)
     kept = [
         item
         for item in items
@@ -89,7 +95,10 @@ def baseline_observations(
         right = share_right(sums[start:stop], item.answer)
         observed += [
             Observation(*name, NGRAM, right),
-            Observation(*name, ABOVE, accuracy[name] - right),
+            *(
+                replace(one, metric=ABOVE, numerator=one.numerator - right, baseline=None)
+                for one in accuracy[name]
+            ),
             Observation(
                 *name,
                 SHORTEST,

@@ -1,43 +1,45 @@
-"""Benchmark items, read, checked and capped by a seeded draw, and how a model scores on them.
-
-Scores: which choice the model finds likeliest, and how well it predicts a text.
-"""
+"""Benchmark items, read, checked and capped by a seeded draw, and how they are put to a model."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from tokenizers import Tokenizer
-
 from artifacts_schema.identity import canonical_json
-from stages.model.decoder import Decoder
-from stages.parallel.ranks import ALONE, Ranks
-from stages.scoring.choices import Choice
-from stages.scoring.likelihood import (
-    Request,
-    continuation_request,
-    encode_text,
-    rolling_requests,
-    token_log_likelihoods,
-)
-from stages.scoring.observations import Observation
 
-MULTIPLE_CHOICE, TEXT, QUESTION = "multiple_choice", "text", "question"
+MULTIPLE_CHOICE, TEXT, QUESTION, FREE = "multiple_choice", "text", "question", "free"
+"""Forms of an item; `free` is a formulation as well, whose answers are written."""
+
+
+@dataclass(frozen=True)
+class ItemRequest:
+    """How an item is put to a model: what is scored is `prompt` and a choice, as they are.
+
+    Without `formulation` and `shots` it is put as its row came. `references` are the right answers
+    of the formulation `free`, which has no choices.
+    """
+
+    prompt: str
+    choices: tuple[str, ...]
+    formulation: str | None = None
+    shots: int | None = None
+    references: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
+
+    def before(self, choice: int) -> str:
+        """What a choice is scored after: the prompt, and the choice's own context if it has one."""
+        return self.prompt + self.contexts[choice] if self.contexts else self.prompt
 
 
 @dataclass(frozen=True)
 class Item:
-    """A usable item. `choices` is empty and `answer` 0 for the form `text`.
+    """A usable item. `choices` is empty and `answer` 0 for the forms `text` and `free`.
 
-    Items of one `cluster`, such as questions on one passage, are not independent.
+    Items of one `cluster`, such as questions on one passage, are not independent. `requests` is
+    empty where the item is put to a model as it is.
     """
 
     benchmark: str
@@ -47,6 +49,19 @@ class Item:
     choices: tuple[str, ...]
     answer: int
     cluster: str | None = None
+    requests: tuple[ItemRequest, ...] = ()
+
+    @property
+    def question(self) -> ItemRequest:
+        """An item of the form `question`, whose answer should name the right choice."""
+        return ItemRequest(self.prompt, (), references=(self.choices[self.answer],))
+
+    def ranked(self, delimiter: str) -> tuple[ItemRequest, ...]:
+        """How its choices are put to a model; `delimiter` is for one that is put as it is."""
+        if self.requests:
+            return tuple(one for one in self.requests if one.formulation != FREE)
+        choices = (delimited(self.prompt, choice, delimiter) for choice in self.choices)
+        return (ItemRequest(self.prompt, tuple(choices)),) if self.choices else ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,17 @@ def read_items(
                 choices=tuple(row["choices"]),
                 answer=row["answer"] or 0,
                 cluster=_cluster(row, cluster_by),
+                requests=tuple(
+                    ItemRequest(
+                        one["prompt"],
+                        tuple(one["choices"]),
+                        one["formulation"],
+                        one["shots"],
+                        tuple(one["references"]),
+                        tuple(one.get("contexts") or ()),
+                    )
+                    for one in row.get("requests") or ()
+                ),
             )
         )
     return items, bad
@@ -114,124 +140,23 @@ def _rank(item: Item, seed: int) -> bytes:
 
 
 def _fault(row: Mapping[str, Any]) -> str | None:
-    if row["form"] == TEXT:
+    form, choices, answer = row["form"], row["choices"], row["answer"]
+    requests = row.get("requests") or ()
+    if form == TEXT:
         return None if row["prompt"].strip() else "empty_text"
-    if row["form"] not in (MULTIPLE_CHOICE, QUESTION):
+    if form == FREE:
+        return None if any(one["formulation"] == FREE for one in requests) else "no_request"
+    if form not in (MULTIPLE_CHOICE, QUESTION):
         return "unknown_form"
-    if row["form"] == MULTIPLE_CHOICE and len(row["choices"]) < 2:
+    # One choice is enough where it is asked whether it is the likeliest text, as of LAMBADA.
+    if form == MULTIPLE_CHOICE and len(choices) < (1 if requests else 2):
         return "fewer_than_two_choices"
-    if not all(choice.strip() for choice in row["choices"]):
-        return "empty_choice"
-    if row["answer"] is None or not 0 <= row["answer"] < len(row["choices"]):
-        return "answer_is_no_choice"
+    for listed in (choices, *(one["choices"] for one in requests if one["formulation"] != FREE)):
+        if not all(choice.strip() for choice in listed):
+            return "empty_choice"
+        if answer is None or not 0 <= answer < len(listed):
+            return "answer_is_no_choice"
     return None
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A model, its tokenizer and the token that a text is scored after (`prefix`).
-
-    With the unigram baseline if there is one, the size of a batch, and the ranks that share it.
-    """
-
-    model: Decoder
-    tokenizer: Tokenizer
-    prefix: int
-    unigram_nll: NDArray[np.float64] | None
-    batch_tokens: int
-    ranks: Ranks = ALONE
-    check_stop: Callable[[], None] = lambda: None
-
-    def score(self, groups: Sequence[Sequence[Request]]) -> list[list[NDArray[np.float64]]]:
-        """Log-likelihoods of the tokens of every request, group by group, from shared batches."""
-        flat = [request for group in groups for request in group]
-        scores = token_log_likelihoods(
-            self.model,
-            flat,
-            batch_tokens=self.batch_tokens,
-            ranks=self.ranks,
-            check_stop=self.check_stop,
-        )
-        edges = np.cumsum([0, *(len(group) for group in groups)])
-        return [scores[start:stop] for start, stop in pairwise(edges)]
-
-
-def measure_choices(
-    scorer: Scorer, items: Sequence[Item], delimiter: str, *, unconditional: bool = False
-) -> tuple[list[Choice], list[BadItem]]:
-    """Log-likelihoods of the choices of each item after its prompt, and alone if `unconditional`.
-
-    An item with a choice that is longer than the model's context is a bad one.
-    """
-    requests = {item: _requests(scorer, item, delimiter, unconditional) for item in items}
-    context = scorer.model.config.context
-    fits = {
-        item: max(len(request.continuation) for request in group) <= context
-        for item, group in requests.items()
-    }
-    kept = [item for item in items if fits[item]]
-    bad = [
-        BadItem(item.benchmark, item.item_id, "choice_longer_than_context")
-        for item in items
-        if not fits[item]
-    ]
-    measured: list[Choice] = []
-    for item, scores in zip(kept, scorer.score([requests[item] for item in kept]), strict=True):
-        alone = [math.fsum(one) for one in scores[len(item.choices) :]]
-        for number, text in enumerate(item.choices):
-            measured.append(
-                Choice(
-                    item.benchmark,
-                    item.item_id,
-                    number,
-                    number == item.answer,
-                    len(text),
-                    len(text.encode()),
-                    len(delimited(item.prompt, text, delimiter).encode()),
-                    tuple(map(float, scores[number])),
-                    alone[number] if alone else None,
-                )
-            )
-    return measured, bad
-
-
-def _requests(scorer: Scorer, item: Item, delimiter: str, unconditional: bool) -> list[Request]:
-    """One for each choice after the prompt, then one for each after nothing."""
-    tokenizer, prefix = scorer.tokenizer, scorer.prefix
-    after = [
-        continuation_request(
-            tokenizer, item.prompt, delimited(item.prompt, choice, delimiter), prefix=prefix
-        )
-        for choice in item.choices
-    ]
-    alone = item.choices if unconditional else ()
-    return after + [continuation_request(tokenizer, "", one, prefix=prefix) for one in alone]
-
-
-def measure_texts(scorer: Scorer, items: Sequence[Item]) -> list[Observation]:
-    """Bits per UTF-8 byte of each text, and that of the unigram model."""
-    context = scorer.model.config.context
-    groups = [
-        rolling_requests([scorer.prefix, *encode_text(scorer.tokenizer, item.prompt)], context)
-        for item in items
-    ]
-    observed = []
-    for item, scores in zip(items, scorer.score(groups), strict=True):
-        baseline = None
-        if scorer.unigram_nll is not None:
-            ids = encode_text(scorer.tokenizer, item.prompt)
-            baseline = float(scorer.unigram_nll[ids].sum() / math.log(2))
-        observed.append(
-            Observation(
-                item.benchmark,
-                item.item_id,
-                "bits_per_byte",
-                numerator=-math.fsum(map(math.fsum, scores)) / math.log(2),
-                denominator=len(item.prompt.encode()),
-                baseline=baseline,
-            )
-        )
-    return observed
 
 
 def delimited(prompt: str, choice: str, delimiter: str) -> str:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from pydantic import Field
 
 from artifacts_schema.config import Config
+from stages.sandbox.sandbox import Isolation
 from stages.scoring.metrics import Normalisation
-from stages.training.config import Precision, RanksExecution
+from stages.training.config import RanksExecution
+
+Dtype = Literal["float32", "float64", "bfloat16", "float16"]
 
 
 class EvaluateConfig(Config):
     """What is measured. What the seed decides: which items a cap leaves, and sampled text."""
 
+    dtype: Dtype = Field(
+        default="float32",
+        description="Type that the model computes in. bfloat16 and float16, of matrix products "
+        "alone, are faster on a GPU, and round: scores of near-equal choices may change. float64 "
+        "is for comparisons with other programs.",
+    )
     max_items: int = Field(
         default=1000,
         ge=1,
@@ -59,17 +70,11 @@ class EvaluateConfig(Config):
 
 
 class EvaluateExecution(RanksExecution):
-    """How it is measured. Benchmarks and sources are shared out among the workers.
+    """How it is measured. Parts of benchmarks and sources are shared out among the workers.
 
     Each worker holds the whole model: on a GPU there is one by default, else one for each core.
     With a layout of several ranks there are no workers: all ranks measure each part together.
     """
-
-    precision: Precision = Field(
-        default="fp32",
-        description="Precision of matrix products. bf16 and fp16 are faster on a GPU, and round: "
-        "scores of near-equal choices may change. The layout records it.",
-    )
 
     batch_tokens: int = Field(
         default=4096,
@@ -89,6 +94,22 @@ class EvaluateExecution(RanksExecution):
 class ScoreConfig(Config):
     """Which metrics of which items."""
 
+    pass_at: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(1, 10, 100),
+        description="k of pass@k, of tasks that have so many samples; that of 1 is always there.",
+    )
+    isolation: Isolation = Field(
+        default="namespaces",
+        description="How programs that a model wrote are run. `limits`: as this user, with limits "
+        "but able to read files and reach the network; for machines that forbid namespaces.",
+    )
+    program_seconds: int = Field(
+        default=10, ge=1, le=600, description="Processor time of one program; more is a `timeout`."
+    )
+    program_memory: int = Field(
+        default=512 << 20, ge=64 << 20, description="Bytes of address space of one program."
+    )
+
     normalisations: tuple[Normalisation, ...] = Field(
         default=("sum", "characters", "bytes", "tokens"),
         min_length=1,
@@ -98,6 +119,13 @@ class ScoreConfig(Config):
     )
     benchmarks: tuple[str, ...] = Field(
         default=(), description="Patterns of names, as `arc_*`; empty: all."
+    )
+    formulations: tuple[str, ...] = Field(
+        default=(),
+        description="Of items that were put in several ways, these alone, as `cloze`; empty: all.",
+    )
+    shots: tuple[int, ...] = Field(
+        default=(), description="Of these numbers of few-shot examples alone; empty: all."
     )
     max_overlap: float | None = Field(
         default=None,

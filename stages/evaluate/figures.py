@@ -18,6 +18,7 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
+from stages.scoring.metrics import row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +37,18 @@ HELD_OUT_MEASURE = (
 )
 """Why an evaluation and a training run give different numbers for one model and one source."""
 
+SIMPLER = {
+    "accuracy_ngram": "n-gram model",
+    "accuracy_unigram": "token frequencies",
+    "accuracy_shortest": "shortest choice",
+}
+"""Metrics of simpler judges on the same items, which are marks in the figure of accuracy."""
+
 ENDS, END_CHARACTERS = 4, 600
 """Items shown of either end of a metric, and characters of each."""
+
+NAMED = 8
+"""Scores named in a sentence."""
 
 LEAST_FOR_BINS, BINS, GROUPS = 30, 24, 8
 """Items that a group needs to be drawn, bins, and groups drawn at most."""
@@ -64,23 +75,28 @@ def family(metric: str) -> str:
 def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     usual = name.replace(" ", "_")
     estimates, broken = [], []
+    marks = _simpler_judges(rows)
     for row in rows:
-        label = _label(row, usual)
+        label, suffix = _label(row, usual), _suffix(row)
+        if row["metric"].removesuffix(suffix) in SIMPLER:
+            continue
         if not math.isfinite(row["value"]):
             broken.append(label)
             continue
         low, high, baseline = (_finite(row[end]) for end in ("low", "high", "baseline"))
-        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"]))
+        is_usual = row["metric"].removesuffix(suffix) == "accuracy"
+        simpler = tuple(marks.get((row_label(row), suffix), ())) if is_usual else ()
+        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"], simpler))
     if not estimates:
         return []
     note = {
-        "accuracy": "Wilson's interval of a share of items; the baseline is chance. "
-        "`accuracy_ngram`, `_unigram` and `_shortest` are what an n-gram model, token frequencies "
-        "and the shortest choice get on the same items.",
-        "accuracy above an n-gram model": "Difference by item, ± 1.96 standard errors.",
-        "bits per byte": f"Value ± 1.96 standard errors, lower is better; the baseline is the "
+        "accuracy": "Wilson's interval of a share of items; the baseline is chance. Marks, where "
+        "measured, are what an n-gram model, token frequencies and the shortest choice get on the "
+        "same items.",
+        "accuracy above an n-gram model": "Difference by item, with Student's t.",
+        "bits per byte": f"Student's t over documents, lower is better; the baseline is the "
         f"token-unigram model, n counts bytes. {HELD_OUT_MEASURE}",
-    }.get(name, "Value ± 1.96 standard errors.")
+    }.get(name, "Student's t over items.")
     if any(row["metric"].endswith(CLEAN) for row in rows):
         note += f" `{CLEAN}`: without items that the kept corpus holds an n-gram of."
     if broken:
@@ -89,59 +105,19 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     return [IntervalFigure(title, Axis(name, format=".3f"), tuple(estimates), note)]
 
 
-def contamination(items: pa.Table) -> list[Figure]:
-    """Contaminated and clean items by benchmark and metric; empty without contamination data."""
-    import pyarrow.compute as pc
-
-    known = items.filter(pc.is_valid(items["contaminated"]))
-    if not known.num_rows:
-        return []
-    keys = ["benchmark", "metric", "contaminated"]
-    groups = known.group_by(keys).aggregate([("value", "mean"), ("value", "count")]).to_pylist()
-    by_metric: dict[tuple[str, str], dict[bool, Row]] = {}
-    for group in groups:
-        by_metric.setdefault((group["benchmark"], group["metric"]), {})[group["contaminated"]] = (
-            group
-        )
-    rows: list[tuple[Cell, ...]] = []
-    for (benchmark, metric), both in sorted(by_metric.items()):
-        clean, dirty = both.get(False), both.get(True)
-        is_share = family(metric) == "accuracy"
-        rows.append(
-            (
-                benchmark,
-                metric,
-                clean["value_count"] if clean else 0,
-                dirty["value_count"] if dirty else 0,
-                _mean(clean, is_share),
-                _mean(dirty, is_share),
-            )
-        )
-    note = (
-        "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
-        "counting alike; scores above weigh bits per byte by bytes. Shares have their 95 % "
-        "interval (Wilson's) in brackets."
-    )
-    return [
-        make_table(
-            "Contaminated and clean items",
-            "benchmark | metric | clean n:, | contaminated n:, | clean:.3f | contaminated:.3f",
-            rows,
-            note,
-        )
-    ]
+def _suffix(row: Row) -> str:
+    return CLEAN if row["metric"].endswith(CLEAN) else ""
 
 
-def _mean(group: Row | None, is_share: bool) -> Cell:
-    """The mean of a group, of zeros and ones as `0.250 (0.046–0.699)`; None without items."""
-    from stages.scoring.uncertainty import wilson
-
-    if group is None:
-        return None
-    mean, count = group["value_mean"], group["value_count"]
-    if not is_share or not math.isfinite(mean):
-        return cell(mean)
-    return f"{mean:.3f} ({interval_text(*wilson(round(mean * count), count))})"
+def _simpler_judges(rows: Sequence[Row]) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """What simpler judges get, by benchmark, and of clean items apart."""
+    marks: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for row in rows:
+        suffix = _suffix(row)
+        name = SIMPLER.get(row["metric"].removesuffix(suffix))
+        if name and math.isfinite(row["value"]):
+            marks.setdefault((row_label(row), suffix), []).append((name, row["value"]))
+    return marks
 
 
 def interval_text(low: float | None, high: float | None) -> Cell:
@@ -149,21 +125,45 @@ def interval_text(low: float | None, high: float | None) -> Cell:
     return None if low is None or high is None else f"{low:.3f}–{high:.3f}"
 
 
+def doubtful_intervals(items: pa.Table) -> str:
+    """A sentence on scores whose intervals may be too narrow; empty without any."""
+    from stages.scoring.uncertainty import doubt_of_interval
+
+    groups: dict[tuple[str, str], tuple[list[float], list[str | None]]] = {}
+    columns = ["benchmark", "metric", "value", "cluster"]
+    columns += [name for name in ("formulation", "shots") if name in items.column_names]
+    for row in items.select(columns).to_pylist():
+        if row["benchmark"].startswith(PLANTED):
+            continue  # Their counts are shown.
+        values, clusters = groups.setdefault((row_label(row), row["metric"]), ([], []))
+        values.append(row["value"])
+        clusters.append(row["cluster"])
+    doubts = [
+        f"{name} {metric} ({doubt})"
+        for (name, metric), (values, clusters) in groups.items()
+        if (doubt := doubt_of_interval(values, clusters))
+    ]
+    if not doubts:
+        return ""
+    more = f" and {len(doubts) - NAMED} others" if len(doubts) > NAMED else ""
+    return f"Intervals that may be too narrow, or are none: {', '.join(doubts[:NAMED])}{more}."
+
+
 def spread(items: pa.Table) -> list[Figure]:
     """Bits per byte item by item, of the groups that are large enough for a picture."""
     import numpy as np
     import pyarrow.compute as pc
 
-    bits = _bits(items)
-    sizes = bits.group_by(["benchmark", "metric"]).aggregate([([], "count_all")])
-    ranked = sizes.sort_by([("count_all", "descending"), ("benchmark", "ascending")]).to_pylist()
+    bits = with_names(_bits(items))
+    sizes = bits.group_by(["name", "metric"]).aggregate([([], "count_all")])
+    ranked = sizes.sort_by([("count_all", "descending"), ("name", "ascending")]).to_pylist()
     large = [group for group in ranked if group["count_all"] >= LEAST_FOR_BINS][:GROUPS]
     if not large:
         return []
     values = {
-        _label(group, "bits_per_byte"): bits.filter(
+        _label({**group, "benchmark": group["name"]}, "bits_per_byte"): bits.filter(
             pc.and_(
-                pc.equal(bits["benchmark"], group["benchmark"]),
+                pc.equal(bits["name"], group["name"]),
                 pc.equal(bits["metric"], group["metric"]),
             )
         )["value"].to_numpy()
@@ -204,7 +204,7 @@ def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
     samples = []
     for group, row in rows:
         item = texts.get((row["benchmark"], row["item_id"]))
-        heading, text = f"{row['benchmark']} / {row['item_id']}", item_text(item) if item else ""
+        heading, text = f"{row_label(row)} / {row['item_id']}", item_text(item) if item else ""
         facts = (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row)))
         samples.append(Sample(group, heading, text, facts))
     note = "By bits per byte of the text, or of the right answer (marked ●)."
@@ -287,9 +287,18 @@ def _ends(rows: pa.Table) -> list[tuple[str, Row]]:
     ]
 
 
+def with_names(items: pa.Table) -> pa.Table:
+    """`items` with a column `name`: the benchmark, and how its items were put to the model."""
+    import pyarrow as pa
+
+    columns = [c for c in ("benchmark", "formulation", "shots") if c in items.column_names]
+    names = [row_label(row) for row in items.select(columns).to_pylist()]
+    return items.append_column("name", pa.array(names, pa.string()))
+
+
 def _label(row: Row, usual: str) -> str:
     """Benchmark, and metric where it is not the usual one of a figure."""
-    name: str = row["benchmark"]
+    name = row_label(row)
     return name if row["metric"] == usual else f"{name} · {row['metric']}"
 
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.identity import short
 from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, make_table
 from stages.evaluate import figures as own
+from stages.evaluate import needles
+from stages.evaluate.contamination_figures import contamination_figures
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
+from stages.scoring.metrics import row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from artifacts_schema.manifest import InputRef
+    from artifacts_schema.manifest import InputRef, Manifest
 
 MISSED = 20
 """Missed records that are named."""
@@ -35,7 +38,7 @@ def summary(artifact: Artifact) -> list[Figure]:
     if scores:
         measured = " and ".join(reference.stage for reference in _checkpoints(artifact))
         title = f"scores of {measured}" if measured else "scores"
-        figures.append(replace(_scores(scores), title=title))
+        figures.append(replace(_scores(scores, output.read_table("items.parquet")), title=title))
     generations = output.read_table("generations.parquet").to_pylist()
     plain = [row for row in generations if not row.get("benchmark")]
     figures += [
@@ -66,12 +69,13 @@ def page(artifact: Artifact) -> list[Figure]:
     generations = output.read_table("generations.parquet").to_pylist()
     figures = [*_measured(artifact), *own.score_figures(scores)]
     if scores:
-        figures.append(replace(_scores(scores), title="Scores and baselines"))
+        figures.append(replace(_scores(scores, items), title="Scores and baselines"))
+    figures += needles.figures(artifact, items)
     figures += [replace(figure, note=PLANTED_NOTE) for figure in _planted(planted)]
     return [
         *figures,
         *_missed(items),
-        *own.contamination(items),
+        *contamination_figures(artifact, items),
         *own.spread(items),
         *own.generations(generations, artifact.manifest.config.get("temperature", 0.0)),
         *own.item_ends(artifact, items),
@@ -80,15 +84,35 @@ def page(artifact: Artifact) -> list[Figure]:
 
 
 def _checkpoints(artifact: Artifact) -> list[InputRef]:
-    """The checkpoint that was measured."""
-    inputs = artifact.manifest.inputs.values()
-    return [one for references in inputs for one in references if one.kind == "checkpoint"]
+    """The checkpoint that was measured; of `score` that of the evaluation before it."""
+    manifest: Manifest | None = artifact.manifest
+    while manifest is not None:
+        checkpoints = [one for one in manifest.references if one.kind == "checkpoint"]
+        evaluations = manifest.inputs.get("evaluation", ())
+        if checkpoints or not evaluations:
+            return checkpoints
+        manifest = artifact.store.manifest(*evaluations[0].name)
+    return []
 
 
 def _measured(artifact: Artifact) -> list[TableFigure]:
     """Which checkpoint the scores are of: a report may hold evaluations of several."""
-    rows = [(one.stage, short(one.key), short(one.digest)) for one in _checkpoints(artifact)]
-    return [make_table("Checkpoint measured", "made by | key | digest", rows)] if rows else []
+    rows = []
+    for one in _checkpoints(artifact):
+        made = artifact.store.manifest(*one.name)
+        counts = {} if made is None else made.counts
+        rows.append(
+            (
+                one.stage,
+                short(one.key),
+                short(one.digest),
+                counts.get("training_steps"),
+                counts.get("tokens"),
+            )
+        )
+    headings = "made by | key | digest | training steps:, | tokens:,"
+    table = make_table("Checkpoint measured", headings, rows).without_empty()
+    return [table] if rows else []
 
 
 def _results(artifact: Artifact) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -139,10 +163,10 @@ def _missed(items: pa.Table) -> list[TableFigure]:
     return [make_table("Planted defects missed", "planted | document", rows, note)]
 
 
-def _scores(rows: list[dict[str, Any]]) -> TableFigure:
+def _scores(rows: list[dict[str, Any]], items: pa.Table) -> TableFigure:
     cells = (
         (
-            row["benchmark"],
+            row_label(row),
             row["metric"],
             cell(row["value"]),
             interval_text(row["low"], row["high"]),
@@ -153,11 +177,12 @@ def _scores(rows: list[dict[str, Any]]) -> TableFigure:
         for row in rows
     )
     has_held_out = any(row["benchmark"].startswith(HELD_OUT) for row in rows)
-    chance = [f"{row['benchmark']} {row['metric']}" for row in rows if _is_chance(row)]
+    chance = [f"{row_label(row)} {row['metric']}" for row in rows if _is_chance(row)]
     notes = [
         f"At chance (the interval holds the baseline, or lies below): {', '.join(chance)}."
         if chance
         else "",
+        own.doubtful_intervals(items),
         HELD_OUT_MEASURE if has_held_out else "",
     ]
     return make_table(

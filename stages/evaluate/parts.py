@@ -20,19 +20,17 @@ from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped
 from stages.engine import Input, ShardOutput, ShardResult
-from stages.evaluate.benchmarks import (
-    TEXT,
-    BadItem,
-    Item,
-    Scorer,
-    measure_choices,
-    measure_texts,
-)
-from stages.evaluate.config import EvaluateConfig, EvaluateExecution
+from stages.evaluate.benchmarks import TEXT, BadItem, Item
+from stages.evaluate.config import Dtype, EvaluateConfig, EvaluateExecution
+from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.evaluate.questions import Prompt, Writer, judge
+from stages.evaluate.writing import AnswerPart, answer, length_observations, write_answers
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.answers import Answer
+from stages.scoring.answers import from_table as answers_from_table
+from stages.scoring.answers import to_table as answers_to_table
 from stages.scoring.choices import Choice, choice_observations
 from stages.scoring.choices import from_table as choices_from_table
 from stages.scoring.choices import to_table as choices_to_table
@@ -41,6 +39,7 @@ from stages.scoring.metrics import Normalisation
 from stages.scoring.observations import Observation, from_table, to_table
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
+from stages.training.config import Precision
 from stages.training.devices import current_device
 from stages.training.losses import autocast
 from stages.training.shard_index import DocumentSegment
@@ -136,17 +135,21 @@ def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list
     """
     if not config.text_prompts and not config.chat_prompts:
         return []
-    tokenizer = read_tokenizer(checkpoint)
-    described = checkpoint.read_json("tokenizer_config.json")
-    special = SpecialTokens.from_config(tokenizer, described)
-    prompts = [
-        Prompt("text", text, (special.context, *encode_text(tokenizer, text)))
-        for text in config.text_prompts
-    ]
+    prompts = render_texts(checkpoint, config.text_prompts)
     chats = render_questions(checkpoint, config.chat_prompts)
     if chats is None and config.chat_prompts:
         log.warning("the checkpoint has no chat template: no chat prompt is asked")
     return [*prompts, *(chats or [])]
+
+
+def render_texts(checkpoint: Input, texts: Sequence[str]) -> list[Prompt]:
+    """Prompts of texts that the model goes on writing."""
+    tokenizer = read_tokenizer(checkpoint)
+    described = checkpoint.read_json("tokenizer_config.json")
+    special = SpecialTokens.from_config(tokenizer, described)
+    return [
+        Prompt("text", text, (special.context, *encode_text(tokenizer, text))) for text in texts
+    ]
 
 
 def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt] | None:
@@ -164,17 +167,37 @@ def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt
     return prompts
 
 
-OBSERVATIONS, CHOICES = "observations", "choices"
+PRECISIONS: dict[Dtype, Precision] = {
+    "float32": "fp32",
+    "float64": "fp32",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+}
+"""Names of the same types in training."""
+
+OBSERVATIONS, CHOICES, WRITTEN = "observations", "choices", "answers"
 USUAL: tuple[Normalisation, ...] = ("sum", "bytes")
 """Normalisations that an evaluation itself has; `score` has the others."""
 
 
 @dataclass(frozen=True)
 class BenchmarkPart:
-    """The drawn items of one benchmark."""
+    """Some of the drawn items of one benchmark: what a run that is killed does again."""
 
     id: str
     items: tuple[Item, ...]
+
+
+ITEMS_OF_PART = 128
+"""Items of a part. What they all begin with is computed once in each."""
+
+
+def benchmark_parts(name: str, items: Sequence[Item]) -> list[BenchmarkPart]:
+    """The items of a benchmark in parts."""
+    return [
+        BenchmarkPart(f"{name}-{start // ITEMS_OF_PART:04d}", tuple(items[start:][:ITEMS_OF_PART]))
+        for start in range(0, len(items), ITEMS_OF_PART)
+    ]
 
 
 @dataclass(frozen=True)
@@ -206,7 +229,7 @@ class QuestionPart:
     prompts: tuple[Prompt, ...]
 
 
-Part = BenchmarkPart | HeldOutPart | GenerationPart | QuestionPart
+Part = BenchmarkPart | HeldOutPart | GenerationPart | QuestionPart | AnswerPart
 
 
 @dataclass(frozen=True)
@@ -217,6 +240,9 @@ class PartResult:
     bad: list[BadItem] = field(default_factory=list)
     generations: list[dict[str, str | None]] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
+    notes: dict[str, int] = field(default_factory=dict)
+    """How many items of which peculiarity: see `MeasuredChoices`."""
+    answers: list[Answer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -264,6 +290,9 @@ class Evaluator:
         config, execution = self.config, self.execution
         if isinstance(part, GenerationPart | QuestionPart):
             return self._write(part)
+        if isinstance(part, AnswerPart):
+            answers = write_answers(part, self.writer)
+            return PartResult(length_observations(answers), answers=answers)
         if isinstance(part, BenchmarkPart):
             scorer = Scorer(
                 self.model,
@@ -275,12 +304,13 @@ class Evaluator:
                 self.check_stop,
             )
             choices = [item for item in part.items if item.form != TEXT]
-            measured, bad = measure_choices(
+            measured = measure_choices(
                 scorer, choices, config.delimiter, unconditional=config.unconditional
             )
-            observed = choice_observations(measured, USUAL)
+            observed = choice_observations(measured.choices, USUAL)
             observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
-            return PartResult(observed, bad, choices=measured)
+            notes = dict(sorted(measured.notes.items()))
+            return PartResult(observed, measured.bad, choices=measured.choices, notes=notes)
         assert self.shards is not None
         assert self.baseline is not None
         observed = measure_source(
@@ -295,28 +325,38 @@ class Evaluator:
         )
         return PartResult(observed)
 
-    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
-        """Rows of `generations.parquet`, and what the answers to questions are worth."""
-        special, config = self.special, self.config
-        writer = Writer(
+    @property
+    def writer(self) -> Writer:
+        """The model as one that continues prompts, as the config says."""
+        special, config = (self.special.end, self.special.turn_end), self.config
+        return Writer(
             self.model,
             self.tokenizer,
-            {token for token in (special.end, special.turn_end) if token is not None},
+            {token for token in special if token is not None},
             config.max_new_tokens,
             config.temperature,
             config.seed,
+            self.execution.batch_tokens,
             self.ranks,
             self.check_stop,
         )
-        written = writer.write(part.prompts)
+
+    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
+        """Rows of `generations.parquet`; of questions the answers, and what they are worth."""
+        written = self.writer.write(part.prompts)
         rows: list[dict[str, str | None]] = [
-            {"prompt": prompt.text, "completion": text, "form": prompt.form, "benchmark": None}
-            for prompt, text in zip(part.prompts, written, strict=True)
+            {"prompt": prompt.text, "completion": one.text, "form": prompt.form, "benchmark": None}
+            for prompt, one in zip(part.prompts, written, strict=True)
         ]
         if isinstance(part, GenerationPart):
             return PartResult(generations=rows)
         kept = [{**row, "benchmark": part.items[0].benchmark} for row in rows[:KEPT_ANSWERS]]
-        return PartResult(judge(part.items, written), generations=kept)
+        answers = [
+            answer(item, item.question, one, chat=True)
+            for item, one in zip(part.items, written, strict=True)
+        ]
+        judged = judge(part.items, [one.text for one in written])
+        return PartResult(judged, generations=kept, answers=answers)
 
 
 def measure_part(
@@ -336,15 +376,37 @@ def measure_part(
             raise Stopped()
 
     place = torch.device(device)
-    with arithmetic(place, execution):
-        model = read_model(checkpoint).to(place)
+    with arithmetic(place, config.dtype, execution.threads):
+        model = _hold_model(checkpoint, place, config.dtype)
         evaluator = Evaluator.open(
             model, checkpoint, held_out, config, execution, check_stop=check_stop
         )
         result = evaluator.measure(part)
     out.write_scratch(OBSERVATIONS, to_table(result.observed))
     out.write_scratch(CHOICES, choices_to_table(result.choices))
-    return {"bad": [astuple(item) for item in result.bad], "generations": result.generations}
+    out.write_scratch(WRITTEN, answers_to_table(result.answers))
+    return {
+        "bad": [astuple(item) for item in result.bad],
+        "generations": result.generations,
+        "notes": result.notes,
+    }
+
+
+_held: dict[tuple[str, str, Dtype], Decoder] = {}
+
+
+def _hold_model(checkpoint: Input, device: torch.device, dtype: Dtype) -> Decoder:
+    """The model of `checkpoint`, read once for all parts that a process measures one by one."""
+    name = checkpoint.digest, str(device), dtype
+    if name not in _held:
+        _held.clear()
+        _held[name] = read_model(checkpoint).to(device, weights_type(dtype))
+    return _held[name]
+
+
+def weights_type(dtype: Dtype) -> torch.dtype:
+    """The type of the weights; smaller ones are that of matrix products."""
+    return torch.float64 if dtype == "float64" else torch.float32
 
 
 def read_part(result: ShardResult) -> PartResult:
@@ -352,16 +414,18 @@ def read_part(result: ShardResult) -> PartResult:
     observed = from_table(result.read_scratch(OBSERVATIONS))
     bad = [BadItem(*item) for item in result.value["bad"]]
     measured = choices_from_table(result.read_scratch(CHOICES))
-    return PartResult(observed, bad, result.value["generations"], measured)
+    written = answers_from_table(result.read_scratch(WRITTEN))
+    value = result.value
+    return PartResult(observed, bad, value["generations"], measured, value["notes"], written)
 
 
 @contextmanager
-def arithmetic(device: torch.device, execution: EvaluateExecution) -> Iterator[None]:
-    """Inside it, torch computes on this device as the execution says."""
+def arithmetic(device: torch.device, dtype: Dtype, threads: int) -> Iterator[None]:
+    """Inside it, torch computes on this device, matrix products in `dtype`."""
     with (
-        native_threads(execution.threads),
+        native_threads(threads),
         current_device(device),
-        autocast(device, execution.precision),
+        autocast(device, PRECISIONS[dtype]),
     ):
         yield
 

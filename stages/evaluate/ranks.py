@@ -15,6 +15,7 @@ from stages.engine import Context
 from stages.evaluate.benchmarks import BadItem
 from stages.evaluate.parts import Evaluator, Part, PartResult, arithmetic
 from stages.parallel.ranks import Ranks
+from stages.scoring.answers import Answer
 from stages.scoring.choices import Choice
 from stages.scoring.observations import Observation
 from stages.training.start import read_spread
@@ -29,7 +30,8 @@ def measure_on_ranks(context: Context, parts: Sequence[Part], ranks: Ranks) -> l
             raise Stopped()
 
     checkpoint, results = context.one("checkpoint"), []
-    with arithmetic(ranks.device, context.execution):
+    dtype = context.config.dtype
+    with arithmetic(ranks.device, dtype, context.execution.threads):
         evaluator = Evaluator.open(
             read_spread(checkpoint, ranks),
             checkpoint,
@@ -69,4 +71,6 @@ def _read_finished(context: Context, part: Part) -> PartResult | None:
         [BadItem(**one) for one in value["bad"]],
         value["generations"],
         [Choice.from_plain(one) for one in value["choices"]],
+        value["notes"],
+        [Answer.from_plain(one) for one in value["answers"]],
     )

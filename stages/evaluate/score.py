@@ -1,32 +1,40 @@
-"""The stage that turns measured log-likelihoods into metrics."""
+"""The stage that turns measured log-likelihoods and written answers into metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Maybe, One, Stage
 from stages.evaluate.config import ScoreConfig
+from stages.scoring.metrics import label
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from stages.engine import Input
+    from stages.scoring.answers import Answer
     from stages.scoring.choices import Choice
-    from stages.scoring.observations import ItemName
+    from stages.scoring.observations import ItemName, Observation
 
 
 class Score(Stage):
-    """Rank measured choices by other normalisations, over chosen items, in seconds.
+    """Rank measured choices, and judge written answers, over chosen items, in seconds.
 
-    `evaluate` measures the log-likelihood of every choice once; what follows from it is decided
-    here, as often as wanted: no model is loaded. Errors and intervals are those of `evaluate`.
+    `evaluate` measures the log-likelihood of every choice and writes the answers once; what follows
+    from them is decided here, as often as wanted: no model is loaded. Errors and intervals are
+    those of `evaluate`. Programs among the answers are run in a sandbox: how one ends may depend on
+    the machine, so what is reproducible is `numerics`; all else has the same bytes everywhere.
     """
 
-    name, version, reproducible = "score", 1, "bytes"
+    name, version, reproducible = "score", 2, "numerics"
     inputs = {"evaluation": One("evaluation"), "contamination": Maybe("contamination")}
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow")
+    libraries = ("numpy", "pyarrow", "regex", "scipy")
     Config = ScoreConfig
 
     @classmethod
@@ -35,19 +43,30 @@ class Score(Stage):
         check_overlap(config, bool(inputs.get("contamination")))
 
     def run(self, context: Context) -> None:
-        import pyarrow as pa
-
-        from artifacts_schema.kinds import KINDS
+        from stages.evaluate.judging import JUDGEMENTS
+        from stages.scoring.answers import from_table as read_answers
+        from stages.scoring.answers import to_table as answers_table
         from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
-        from stages.scoring.observations import items_table, results_table
+        from stages.scoring.contamination import read_overlaps
+        from stages.scoring.observations import (
+            ANSWERS,
+            TASKS,
+            empty_table,
+            items_table,
+            merge_tasks,
+            results_table,
+        )
 
         config: ScoreConfig = context.config
         check_overlap(config, context.maybe("contamination") is not None)
         evaluation = context.one("evaluation")
-        measured = from_table(evaluation.read_table(TABLE))
         overlaps = read_overlaps(context.maybe("contamination"))
-        chosen = choose_items(measured, config, overlaps)
-        observed = choice_observations(chosen, config.normalisations)
+        measured = from_table(evaluation.read_table(TABLE))
+        written = read_answers(evaluation.read_table(ANSWERS))
+        chosen, answers = choose_items(measured, written, config, overlaps)
+        tasks = merge_tasks([evaluation])
+        judgements, free = _judge(context, answers, tasks)
+        observed = choice_observations(chosen, config.normalisations) + free
         clusters = read_clusters(evaluation)
         flags = {name: share > 0 for name, share in overlaps.items()} if overlaps else None
         context.write_table(
@@ -55,10 +74,51 @@ class Score(Stage):
         )
         context.write_table("evaluation", "items.parquet", items_table(observed, flags, clusters))
         context.write_table("evaluation", TABLE, to_table(chosen))
-        schema = KINDS["evaluation"].tables["generations.parquet"].arrow()
-        context.write_table("evaluation", "generations.parquet", pa.Table.from_pylist([], schema))
-        before, after = ({one.name for one in some} for some in (measured, chosen))
+        context.write_table("evaluation", ANSWERS, answers_table(answers))
+        context.write_table("evaluation", JUDGEMENTS, judgements)
+        context.write_table("evaluation", "generations.parquet", empty_table("generations.parquet"))
+        context.write_json("evaluation", TASKS, tasks)
+        before, after = (
+            {one.name for group in some for one in group}
+            for some in ((measured, written), (chosen, answers))
+        )
         context.count(items=len(before), items_left_out=len(before - after))
+
+
+def _judge(
+    context: Context, answers: Sequence[Answer], tasks: Sequence[Mapping[str, Any]]
+) -> tuple[pa.Table, list[Observation]]:
+    """Judgements of written answers, and the observations that follow. Programs run here."""
+    from stages.evaluate.judging import (
+        judge_answers,
+        judgement_observations,
+        program_parts,
+        read_judges,
+        run_part,
+        to_table,
+    )
+    from stages.sandbox.check import Verdict
+
+    config: ScoreConfig = context.config
+    judges = read_judges(tasks, answers)
+    coded, parts = program_parts(answers, judges)
+    verdicts: list[Verdict] = []
+    if parts:
+        results = context.map(
+            run_part,
+            parts,
+            seconds=config.program_seconds,
+            memory=config.program_memory,
+            isolation=config.isolation,
+        )
+        verdicts = [Verdict(*one) for result in results for one in result.value["verdicts"]]
+        context.layout(python=platform.python_version(), machine=platform.machine())
+        for name, count in sorted(Counter(one.result for one in verdicts).items()):
+            context.count(**{f"programs_{name}": count})
+    judgements = judge_answers(answers, judges, dict(zip(coded, verdicts, strict=True)))
+    figures = judgement_observations(judgements, judges, config.pass_at)
+    context.count(answers=len(answers), tied_votes=figures.ties)
+    return to_table(judgements), figures.observed
 
 
 def check_overlap(config: ScoreConfig, is_known: bool) -> None:
@@ -72,21 +132,32 @@ def check_overlap(config: ScoreConfig, is_known: bool) -> None:
 
 
 def choose_items(
-    choices: Sequence[Choice], config: ScoreConfig, overlaps: dict[ItemName, float]
-) -> list[Choice]:
-    """The choices of items that the config takes; InputError if there is none."""
-    chosen = [
-        one
-        for one in choices
-        if (not config.benchmarks or any(fnmatchcase(one.benchmark, p) for p in config.benchmarks))
-        and (config.max_overlap is None or overlaps.get(one.name, 0.0) <= config.max_overlap)
-    ]
-    if not chosen:
-        names = ", ".join(sorted({one.benchmark for one in choices})) or "none"
+    choices: Sequence[Choice],
+    answers: Sequence[Answer],
+    config: ScoreConfig,
+    overlaps: dict[ItemName, float],
+) -> tuple[list[Choice], list[Answer]]:
+    """Those of items that the config takes; InputError if there is none."""
+
+    def is_chosen(one: Choice | Answer) -> bool:
+        named = (fnmatchcase(one.benchmark, pattern) for pattern in config.benchmarks)
+        is_known = config.max_overlap is not None and one.name in overlaps
+        return (
+            (not config.benchmarks or any(named))
+            and (not config.formulations or one.formulation in config.formulations)
+            and (not config.shots or one.shots in config.shots)
+            and not (is_known and overlaps[one.name] > (config.max_overlap or 0.0))
+        )
+
+    chosen = [one for one in choices if is_chosen(one)], [one for one in answers if is_chosen(one)]
+    if not any(chosen):
+        every: list[Choice | Answer] = [*choices, *answers]
+        known = {label(one.benchmark, one.formulation, one.shots) for one in every}
+        names = ", ".join(sorted(known))
         raise InputError(
             "no item is left to score",
             where="score",
-            hint=f"benchmarks with choices: {names}; loosen `benchmarks` or `max_overlap`",
+            hint=f"measured: {names or 'none'}; loosen what chooses among them, or `max_overlap`",
         )
     return chosen
 
@@ -95,14 +166,3 @@ def read_clusters(evaluation: Input) -> dict[ItemName, str | None]:
     """The cluster of each item."""
     table = evaluation.read_table("items.parquet", ["benchmark", "item_id", "cluster"])
     return {(row["benchmark"], row["item_id"]): row["cluster"] for row in table.to_pylist()}
-
-
-def read_overlaps(contamination: Input | None) -> dict[ItemName, float]:
-    """The share of each item's n-grams that the corpus holds."""
-    if contamination is None:
-        return {}
-    columns = ["benchmark", "item_id", "ngrams", "ngrams_hit"]
-    return {
-        (row["benchmark"], row["item_id"]): row["ngrams_hit"] / max(1, row["ngrams"])
-        for row in contamination.read_table("items.parquet", columns).to_pylist()
-    }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema import config as settings
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, check_bad_share
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
     from stages.evaluate.benchmarks import BadItem, Item
     from stages.evaluate.parts import Part, PartResult
     from stages.parallel.ranks import Ranks
+    from stages.scoring.answers import Answer
     from stages.scoring.observations import ItemName, Observation
-
-
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Type of matrix products, as the layout records it."""
 
 
 class Evaluate(Stage):
@@ -33,7 +31,7 @@ class Evaluate(Stage):
     the chat format, and counted where the answer names what it was asked about.
     """
 
-    name, version, reproducible, launch = "evaluate", 4, "numerics", "spmd"
+    name, version, reproducible, launch = "evaluate", 5, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -45,7 +43,7 @@ class Evaluate(Stage):
         "truth": Maybe("truth"),
     }
     outputs = {"evaluation": "evaluation"}
-    libraries = ("numpy", "pyarrow", "tokenizers", "torch")
+    libraries = ("numpy", "pyarrow", "scipy", "tokenizers", "torch")
     Config, Execution = EvaluateConfig, EvaluateExecution
 
     @classmethod
@@ -69,6 +67,16 @@ class Evaluate(Stage):
                 )
         return super().ranks(execution)
 
+    @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """See `ranks`. UsageError for float64 on several of them."""
+        if cls.ranks(execution) > 1 and config.dtype == "float64":
+            raise UsageError(
+                "several ranks do not compute in float64",
+                where="evaluate.dtype",
+                hint="float32, or one process",
+            )
+
     def run(self, context: Context) -> None:
         from stages.evaluate.pipeline_outcomes import (
             RecordOutcomes,
@@ -78,21 +86,28 @@ class Evaluate(Stage):
             rejected_ids,
         )
         from stages.parallel.ranks import Ranks
+        from stages.scoring.answers import to_table as answers_table
         from stages.scoring.choices import TABLE, to_table
+        from stages.scoring.observations import ANSWERS, TASKS, merge_tasks
         from stages.training.devices import choose_device
 
         ranks = Ranks.from_group(choose_device(context.execution.device), context.execution.layout)
         context.devices_held = ranks.world if ranks.device.type == "cuda" else 0
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
-        parts, items, clusters, read, bad = _parts(context)
-        observed, generations, choices = [], [], []
+        tasks = merge_tasks(context.many("benchmarks"))
+        parts, items, clusters, read, bad = _parts(context, tasks)
+        observed, generations, choices, notes = [], [], [], Counter[str]()
+        answers: list[Answer] = []
         for result in _measure(context, parts, ranks):
             observed += result.observed
             bad += result.bad
             generations += result.generations
             choices += result.choices
+            answers += result.answers
+            notes.update(result.notes)
         _account(context, bad, read)
+        _warn(context, notes)
         if not ranks.first:
             return
 
@@ -109,6 +124,8 @@ class Evaluate(Stage):
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
         context.write_table("evaluation", TABLE, to_table(choices))
+        context.write_table("evaluation", ANSWERS, answers_table(answers))
+        context.write_json("evaluation", TASKS, tasks)
         _write(context, observed, flags, clusters, generations, ranks)
 
 
@@ -148,18 +165,21 @@ def _check_context(inputs: Inputs) -> None:
 
 
 def _parts(
-    context: Context,
+    context: Context, tasks: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Part], list[Item], dict[ItemName, str | None], int, list[BadItem]]:
     """Parts to measure, the items in them, the clusters of all items, how many rows were read, and
     the unusable ones."""
-    from stages.evaluate.benchmarks import QUESTION, draw, read_items
-    from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
+    from stages.evaluate.benchmarks import FREE, QUESTION, draw, read_items
+    from stages.evaluate.parts import GenerationPart, HeldOutPart, benchmark_parts, read_prompts
+    from stages.evaluate.writing import free_requests
     from stages.training.token_shards import TokenShards
 
     config: EvaluateConfig = context.config
     tables = (shard.read() for one in context.many("benchmarks") for shard in one.shards())
     rows = (row for table in tables for row in table.to_pylist())
     items, bad = read_items(rows, config.cluster_by)
+    if context.many("benchmarks") and not items and not bad:
+        raise InputError("the benchmarks have no items", where="benchmarks")
     parts: list[Part] = []
     measured: list[Item] = []
     for number, name in enumerate(sorted({item.benchmark for item in items})):
@@ -167,10 +187,14 @@ def _parts(
         questions = [item for item in group if item.form == QUESTION]
         if questions:
             parts += _questions(context, f"questions-{number:04d}", questions)
-        drawn = draw([i for i in group if i.form != QUESTION], config.max_items, config.seed)
+        ranked = [item for item in group if item.form not in (QUESTION, FREE)]
+        drawn = draw(ranked, config.max_items, config.seed)
         measured += drawn
         if drawn:
-            parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
+            parts += benchmark_parts(f"benchmark-{number:04d}", drawn)
+        if written := draw([i for i in group if free_requests([i])], config.max_items, config.seed):
+            parts += _answers(context, f"answers-{number:04d}", written, tasks)
+            measured += [item for item in written if item not in drawn]
     if held_out := context.many("held_out"):
         sources = TokenShards(held_out).sources
         parts += [HeldOutPart(f"held-out-{n:04d}", name) for n, name in enumerate(sources)]
@@ -196,6 +220,27 @@ def _questions(context: Context, name: str, items: Sequence[Item]) -> list[Part]
         context.count(questions_skipped=len(chosen))
         return []
     return [QuestionPart(name, tuple(chosen), tuple(prompts))]
+
+
+def _answers(
+    context: Context, name: str, items: Sequence[Item], tasks: Sequence[Mapping[str, Any]]
+) -> Sequence[Part]:
+    """Free requests of a benchmark as its task says; none in the chat format without a template."""
+    from stages.evaluate.parts import render_questions, render_texts
+    from stages.evaluate.writing import AnswerSettings, answer_parts
+
+    checkpoint = context.one("checkpoint")
+    task = next((one for one in tasks if one["name"] == items[0].benchmark), None)
+    settings = AnswerSettings.from_task(task, context.config.max_new_tokens)
+    if not settings.chat:
+        return answer_parts(name, items, settings, lambda texts: render_texts(checkpoint, texts))
+    if render_questions(checkpoint, []) is None:
+        context.log.warning("the checkpoint has no chat template: %s is not asked", name)
+        context.count(answers_skipped=len(items))
+        return []
+    return answer_parts(
+        name, items, settings, lambda texts: render_questions(checkpoint, texts) or []
+    )
 
 
 def _baselines(
@@ -238,6 +283,20 @@ def _measure(context: Context, parts: Sequence[Part], ranks: Ranks) -> Sequence[
     return [read_part(result) for result in results]
 
 
+NOTES = {
+    "prompts_cut": "prompts are longer than the model's context and lose their left end",
+    "equal_choices": "items have two equal choices: the first of equal ones is taken",
+    "prefix_choices": "items have a choice that another begins with: it is never less likely",
+}
+"""What is counted and warned of, and changes nothing."""
+
+
+def _warn(context: Context, notes: Mapping[str, int]) -> None:
+    for name, count in sorted(notes.items()):
+        context.count(**{name: count})
+        context.log.warning("%d %s", count, NOTES[name])
+
+
 def _account(context: Context, bad: Sequence[BadItem], read: int) -> None:
     """Count items and report bad ones; InputError if there are too many."""
     for item in bad:
@@ -273,7 +332,7 @@ def _write(
         context.layout(ranks=ranks.layout.plain())
     context.layout(
         device=device_name(ranks.device),
-        dtype=DTYPES[context.execution.precision],
+        dtype=context.config.dtype,
         threads=context.execution.threads,
         batch_tokens=context.execution.batch_tokens,
         torch=str(torch.__version__),

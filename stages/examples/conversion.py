@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
@@ -67,18 +68,23 @@ class Examples:
 
 
 def make_examples(
-    context: Context, output: str, convert: Convert, unique: tuple[str, ...] = ()
+    context: Context,
+    output: str,
+    convert: Convert,
+    unique: tuple[str, ...] = (),
+    pattern: str | None = None,
 ) -> None:
     """Read every file of the `snapshot` role, write `output`, and account for every row.
 
-    `convert` must be importable by name (it runs in worker processes). The columns `unique` name an
+    With a `pattern` only the files whose names match it. `convert` must be picklable (it runs in
+    worker processes). The columns `unique` name an
     example: a second one of a name is bad (`duplicate_id`), in another file an InputError. Raises
     InputError as well above `max_bad_share`, and if no row became an example.
     """
     config: ExamplesConfig = context.config
     snapshot = context.one("snapshot")
     name = snapshot_name(snapshot)
-    files = source_files(snapshot)
+    files = matching_files(source_files(snapshot), pattern, f"snapshot '{name}'")
     results = context.map(
         _convert_file,
         files,
@@ -112,6 +118,17 @@ def make_examples(
     if unique:
         _check_unique([(file.name, r) for file, r in zip(files, results, strict=True)], unique)
     context.conserve(records_in=total.rows_in, out=total.rows_out, dropped=total.bad)
+
+
+def matching_files(files: list[SourceFile], pattern: str | None, where: str) -> list[SourceFile]:
+    """The files whose names match a pattern (fnmatch), all without one. InputError if none does."""
+    if pattern is None:
+        return files
+    chosen = [file for file in files if fnmatchcase(file.name, pattern)]
+    if not chosen:
+        names = ", ".join(file.name for file in files[:5])
+        raise InputError(f"no file matches '{pattern}'; there are {names}", where=where)
+    return chosen
 
 
 def _convert_file(
@@ -175,7 +192,7 @@ def convert_rows(
             config.source or stem(file.name),
         )
         try:
-            example = convert(_fields(row, config.rename), origin)
+            example = convert(row_fields(row, config.rename), origin)
         except BadExample as bad:
             tally.refuse(bad.reason, f"{file.name} at {row.record} {bad.detail}".rstrip())
             continue
@@ -183,8 +200,8 @@ def convert_rows(
         yield example
 
 
-def _fields(row: Row, rename: dict[str, str]) -> dict[str, Any]:
-    """The row's fields under Ingot's names."""
+def row_fields(row: Row, rename: dict[str, str]) -> dict[str, Any]:
+    """The row's fields under Ingot's names, without nulls. Raises BadExample for a faulty row."""
     if row.value is None:
         raise BadExample(row.reason or "malformed_record", row.detail or "")
     fields = {k: v for k, v in row.value.items() if k not in rename and v is not None}

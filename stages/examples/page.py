@@ -240,6 +240,7 @@ class BenchmarkCounts:
     """Counts of one benchmark."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    forms: Counter[str] = field(default_factory=Counter)
     chance: float = 0.0
     places: Counter[int] = field(default_factory=Counter)
     characters: LogHistogram = field(default_factory=LogHistogram)
@@ -249,6 +250,7 @@ class BenchmarkCounts:
         choices = pc.list_value_length(items["choices"]).to_numpy()
         lengths = pc.utf8_length(items["prompt"]).to_numpy()
         chosen = choices > 0
+        self.forms.update(items["form"].to_pylist())
         self.counts.update(
             items=len(items),
             multiple_choice=int(chosen.sum()),
@@ -293,7 +295,7 @@ def _benchmark_table(counts_by_name: dict[str, BenchmarkCounts], benchmarks: int
     rows: list[tuple[Cell, ...]] = []
     for name, one in counts_by_name.items():
         items, chosen = one.counts["items"], one.counts["multiple_choice"]
-        form = "multiple choice" if chosen == items else "text" if not chosen else "both"
+        form = ", ".join(name.replace("_", " ") for name in sorted(one.forms))
         choices = (one.counts["choices"] / chosen, one.chance / chosen) if chosen else (None, None)
         rows.append((name, form, items, one.counts["characters"] / items, *choices))
     left = benchmarks - len(counts_by_name)

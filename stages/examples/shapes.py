@@ -223,6 +223,7 @@ def benchmark_row(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
             "item_id": item_id,
             "form": form,
             **_open_question(fields),
+            "requests": [],
             "metadata": metadata_json(fields),
         }
     if "context_options" in fields:
@@ -244,6 +245,7 @@ def benchmark_row(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
         "prompt": prompt,
         "choices": choices,
         "answer": answer,
+        "requests": [],
         "metadata": metadata_json(fields),
     }
 

@@ -24,6 +24,7 @@ from stages.export.verify import Verification
 from stages.model.config import ModelConfig
 from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
+from stages.scoring.metrics import row_label
 
 
 def describe_architecture(model: ModelConfig, dtype: str) -> str:
@@ -185,7 +186,7 @@ def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
     scores = [
         EvalResult(
             task_type="text-generation",
-            **_data_set(row["benchmark"], clean=row["metric"].endswith(CLEAN)),
+            **_data_set(row),
             dataset_revision=evaluation.revisions.get(
                 HELD_OUT if row["benchmark"].startswith(HELD_OUT_TEXT) else "benchmarks"
             ),
@@ -208,8 +209,9 @@ def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
     return f"---\n{data.to_yaml().strip()}\n---"
 
 
-def _data_set(benchmark: str, *, clean: bool) -> dict[str, Any]:
+def _data_set(row: Row) -> dict[str, Any]:
     """Name, type, config and split of what a score was measured on."""
+    benchmark, clean, name = row["benchmark"], row["metric"].endswith(CLEAN), row_label(row)
     if benchmark.startswith(HELD_OUT_TEXT):
         source = benchmark.removeprefix(HELD_OUT_TEXT)
         return {
@@ -219,9 +221,9 @@ def _data_set(benchmark: str, *, clean: bool) -> dict[str, Any]:
             "dataset_split": HELD_OUT,
         }
     return {
-        "dataset_name": f"{benchmark}, without contaminated items" if clean else benchmark,
+        "dataset_name": f"{name}, without contaminated items" if clean else name,
         "dataset_type": benchmark,
-        "dataset_config": "clean" if clean else "all",
+        "dataset_config": row_label({**row, "benchmark": "clean" if clean else "all"}),
         "dataset_split": "test",
     }
 
@@ -256,7 +258,7 @@ def results_table(rows: Sequence[Row]) -> str:
     for row in rows:
         interval = "–" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
         numbers = [_number(row["value"]), interval, _number(row["baseline"]), f"{row['count']:,}"]
-        cells = [_cell(row["benchmark"]), row["metric"], *numbers]
+        cells = [_cell(row_label(row)), row["metric"], *numbers]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -393,7 +395,7 @@ def _limits(model: ModelConfig, own: Sequence[Evaluation]) -> str:
     chance: dict[str, list[str]] = {}
     for evaluation in own:
         for row in evaluation.of_model:
-            metrics = chance.setdefault(_cell(row["benchmark"]), [])
+            metrics = chance.setdefault(_cell(row_label(row)), [])
             if at_chance(row) and row["metric"] not in metrics:
                 metrics.append(row["metric"])
     named = [f"{name} ({', '.join(metrics)})" for name, metrics in chance.items() if metrics]

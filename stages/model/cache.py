@@ -3,8 +3,10 @@
 A model attends over a cache while `CachedAttention` is its backend: `model.attend_by(attention)`,
 then each forward pass inside `attention.over(cache, …)`, with the positions of the new tokens.
 
-Shapes: B batch, K heads of keys and values, H heads, L length of this call, T of all calls so far,
-this one included, C width of a head.
+`KeyValueCache` is of rows of one length, `RowsCache` of rows of any lengths, which come and go.
+
+Shapes: B batch, K heads of keys and values, H heads, G heads that share a key, L length of this
+call, T of all calls so far, this one included, C width of a head.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from stages.model.attention import Sdpa, Visibility
 
 
 class Cache(Protocol):
-    """What holds keys and values: `KeyValueCache`, or a cache of `transformers`."""
+    """What holds keys and values: one of this module, or a cache of `transformers`."""
 
     def get_seq_length(self) -> int:
         """Tokens that it holds."""
@@ -48,6 +51,18 @@ class KeyValueCache:
         """Forget all but the first `length` tokens."""
         self._lengths = [min(length, one) for one in self._lengths]
 
+    def fork(self) -> KeyValueCache:
+        """A cache that goes on from this one, which stays as it is.
+
+        Of one row it may go on with many: each begins with what the row holds.
+        """
+        forked = KeyValueCache()
+        length = self.get_seq_length()
+        forked._keys = [key[:, :, :length] for key in self._keys]
+        forked._values = [value[:, :, :length] for value in self._values]
+        forked._lengths = list(self._lengths)
+        return forked
+
     def update(self, key: Tensor, value: Tensor, layer: int, /) -> tuple[Tensor, Tensor]:
         """Append `key` and `value` [B, K, L, C] to a layer; returns all T of that layer.
 
@@ -61,14 +76,108 @@ class KeyValueCache:
         start = self._lengths[layer]
         stop = start + key.shape[2]
         for held, new in ((self._keys, key), (self._values, value)):
-            if stop > held[layer].shape[2]:
-                shape = (*new.shape[:2], 2 * stop, new.shape[3])
-                grown = new.new_empty(shape)
+            if stop > held[layer].shape[2] or len(new) != len(held[layer]):
+                grown = new.new_empty((*new.shape[:2], 2 * stop, new.shape[3]))
                 grown[:, :, :start] = held[layer][:, :, :start]
                 held[layer] = grown
             held[layer][:, :, start:stop] = new
         self._lengths[layer] = stop
         return self._keys[layer][:, :, :stop], self._values[layer][:, :, :stop]
+
+    def layers(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Keys and values of each layer."""
+        length = self.get_seq_length()
+        for key, value in zip(self._keys, self._values, strict=True):
+            yield key[:, :, :length], value[:, :, :length]
+
+
+class RowsCache:
+    """Keys and values of at most `most` rows, each as long as it is; a pass adds a token to each.
+
+    Rows end at the same column, so that the new token of all is one slice; the columns before a
+    row's first are padding, to be hidden from it. A row that is dropped leaves its place to the
+    last one, so a pass computes rows that are alive and no others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.lengths: list[int] = []
+        self._most = most
+        self._keys: list[Tensor] = []
+        self._values: list[Tensor] = []
+        self._end = 0
+
+    def get_seq_length(self) -> int:
+        """Tokens of the longest row."""
+        return max(self.lengths, default=0)
+
+    def padding(self, device: torch.device) -> Tensor | None:
+        """Which columns hold nothing of a row, [B, T] of bool, that of the next token included.
+
+        None where all rows are equally long.
+        """
+        longest = self.get_seq_length()
+        if min(self.lengths) == longest:
+            return None
+        first_B = torch.tensor([longest - one for one in self.lengths], device=device)
+        return torch.arange(longest + 1, device=device) < first_B[:, None]
+
+    def add(self, source: KeyValueCache, row: int, length: int) -> None:
+        """Append a row: the first `length` tokens of a row of `source`."""
+        assert len(self.lengths) < self._most
+        layers = list(source.layers())
+        if not self._keys:
+            self._keys, self._values = (
+                [one[:0].new_empty((self._most, one.shape[1], 0, one.shape[3])) for one in held]
+                for held in zip(*layers, strict=True)
+            )
+        self._make_room(length)
+        place = len(self.lengths), slice(None), slice(self._end - length, self._end)
+        for layer, (key, value) in enumerate(layers):
+            self._keys[layer][place] = key[row, :, :length]
+            self._values[layer][place] = value[row, :, :length]
+        self.lengths.append(length)
+
+    def drop(self, row: int) -> None:
+        """Forget a row; the last one takes its place."""
+        last = len(self.lengths) - 1
+        if row < last:
+            columns = slice(self._end - self.lengths[last], self._end)
+            for held in (*self._keys, *self._values):
+                held[row, :, columns] = held[last, :, columns]
+            self.lengths[row] = self.lengths[last]
+        self.lengths.pop()
+
+    def update(self, key: Tensor, value: Tensor, layer: int, /) -> tuple[Tensor, Tensor]:
+        """Put the `key` and `value` [B, K, 1, C] of the next token of each row into a layer.
+
+        They count once all layers have them and `advance` was called.
+        """
+        rows, first, end = len(self.lengths), self._end - self.get_seq_length(), self._end
+        keys, values = self._keys[layer][:rows], self._values[layer][:rows]
+        keys[:, :, end : end + 1] = key
+        values[:, :, end : end + 1] = value
+        return keys[:, :, first : end + 1], values[:, :, first : end + 1]
+
+    def advance(self) -> None:
+        """Count the token that a pass added to each row."""
+        self.lengths = [length + 1 for length in self.lengths]
+        self._end += 1
+        self._make_room(0)
+
+    def _make_room(self, length: int) -> None:
+        """Columns for a row of `length` tokens and for the next token of all."""
+        if length <= self._end < self._keys[0].shape[2]:
+            return
+        used = self.get_seq_length()
+        end = max(length, used)
+        columns = end + max(64, end // 4)
+        for held in (self._keys, self._values):
+            for layer, old in enumerate(held):
+                # Zeros: what is hidden counts 0 times its value, which must not be NaN.
+                new = old.new_zeros((*old.shape[:2], columns, old.shape[3]))
+                new[:, :, end - used : end] = old[:, :, self._end - used : self._end]
+                held[layer] = new
+        self._end = end
 
 
 class CachedAttention(Sdpa):
@@ -115,4 +224,9 @@ class CachedAttention(Sdpa):
         if self._cache is not None:
             key_BKLC, value_BKLC = self._cache.update(key_BKLC, value_BKLC, self._layer)
             self._layer += 1
-        return super().attend(query_BHLC, key_BKLC, value_BKLC, mask, scale)
+        if query_BHLC.shape[2] > 1:
+            return super().attend(query_BHLC, key_BKLC, value_BKLC, mask, scale)
+        # Heads with the same keys are as good as queries of one head, and no kernel repeats keys.
+        query_BKGC = query_BHLC.reshape(len(query_BHLC), key_BKLC.shape[1], -1, query_BHLC.shape[3])
+        mixed_BKGC = super().attend(query_BKGC, key_BKLC, value_BKLC, mask, scale)
+        return mixed_BKGC.reshape(*query_BHLC.shape[:3], -1)

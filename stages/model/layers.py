@@ -117,12 +117,13 @@ def compute_rotation(
 
 
 def rotate(x_BHLC: Tensor, rotation: Rotation) -> Tensor:
-    """`x` with its first channels turned, in float32 and back in its own type; the rest stays."""
+    """`x` with its first channels turned, in float32 at least and back in its own type; the rest
+    stays."""
     width = rotation.cos_B1LC.shape[-1]
     if width < x_BHLC.shape[-1]:
         turning, staying = x_BHLC.split((width, x_BHLC.shape[-1] - width), dim=-1)
         return torch.cat((rotate(turning, rotation), staying), dim=-1)
-    x = x_BHLC.float()
+    x = x_BHLC.to(torch.promote_types(x_BHLC.dtype, torch.float32))
     first, second = x.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
     return (x * rotation.cos_B1LC + turned * rotation.sin_B1LC).type_as(x_BHLC)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import KINDS
-from stages.scoring.metrics import METRICS, Normalisation
+from stages.scoring.metrics import METRICS, NATS, Normalisation
 from stages.scoring.observations import ItemName, Observation
 
 TABLE = "choices.parquet"
@@ -38,6 +38,11 @@ class Choice:
     log_likelihoods: tuple[float, ...]
     unconditional: float | None = None
     """Log-likelihood of the choice after nothing, where it was measured."""
+    is_greedy: bool = False
+    """Whether each of its tokens is the likeliest after those before it."""
+    prompt_digest: str = ""
+    formulation: str | None = None
+    shots: int | None = None
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Choice:
@@ -48,6 +53,11 @@ class Choice:
     def name(self) -> ItemName:
         """(benchmark, item_id)."""
         return self.benchmark, self.item_id
+
+    @property
+    def request(self) -> tuple[str, str, str | None, int | None]:
+        """What it shares with the other choices of its item, put in the same way."""
+        return self.benchmark, self.item_id, self.formulation, self.shots
 
     @property
     def log_likelihood(self) -> float:
@@ -89,15 +99,16 @@ def from_table(table: pa.Table) -> list[Choice]:
 def choice_observations(
     choices: Sequence[Choice], normalisations: Sequence[Normalisation]
 ) -> list[Observation]:
-    """Observations of items whose choices stand together, in the order of their places.
+    """Observations of items whose choices are adjacent, in the order of their places.
 
-    Of each normalisation whether the right choice ranks first, the first of equal ones; then
-    `answer_bits_per_byte`, how well the right choice is predicted: it moves long before accuracy
-    leaves chance.
+    Of each normalisation whether the right choice ranks first, the first of equal ones. Of one
+    choice alone whether it is the text that the model would write (`greedy_match`, lm-eval's `acc`
+    of LAMBADA) and what it costs (`answer_nats`). Then `answer_bits_per_byte`, how well the right
+    choice is predicted: it moves long before accuracy leaves chance.
     """
     return [
         one
-        for _, group in groupby(choices, key=lambda choice: choice.name)
+        for _, group in groupby(choices, key=lambda choice: choice.request)
         for one in _of_item(list(group), normalisations)
     ]
 
@@ -105,15 +116,21 @@ def choice_observations(
 def _of_item(
     choices: Sequence[Choice], normalisations: Sequence[Normalisation]
 ) -> Iterator[Observation]:
-    name, chance = choices[0].name, 1 / len(choices)
-    for normalisation in normalisations:
+    first, chance = choices[0], 1 / len(choices)
+    name = first.name
+    put: dict[str, Any] = {"formulation": first.formulation, "shots": first.shots}
+    for normalisation in normalisations if len(choices) > 1 else ():
         best = int(np.argmax([one.rank_by(normalisation) for one in choices]))
         is_right = float(choices[best].is_right)
-        yield Observation(*name, METRICS[normalisation], is_right, baseline=chance)
+        yield Observation(*name, METRICS[normalisation], is_right, baseline=chance, **put)
     answer = next(one for one in choices if one.is_right)
+    if len(choices) == 1:
+        yield Observation(*name, "greedy_match", float(answer.is_greedy), **put)
+        yield Observation(*name, NATS, -answer.log_likelihood, **put)
     yield Observation(
         *name,
         "answer_bits_per_byte",
         numerator=-answer.log_likelihood / math.log(2),
         denominator=answer.scored_bytes,
+        **put,
     )

@@ -7,13 +7,13 @@ smaller than that of two independent scores (Miller 2024, arXiv 2411.00640, sect
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.scoring.uncertainty import NORMAL_95, ratio, sum_clusters
+from stages.scoring.uncertainty import NORMAL_95, ratio, student_interval, sum_clusters
 
 LEVEL = 0.05
 """Chance of a difference where there is none: of a comparison, or of any of those adjusted."""
@@ -40,20 +40,24 @@ class PairedDifference:
     low: float | None
     high: float | None
     p: float | None
+    freedom: float = math.inf
+    """Degrees of freedom of the error."""
+    discordant: int | None = None
+    """Of shares of independent items: those that exactly one of the models has right."""
 
     def detectable(self, comparisons: int = 1) -> float | None:
-        """The size of a difference that is seen with a chance of 80 %.
+        """The size of a difference that is seen with a chance of 80 % among so many comparisons.
 
-        (z of the level for so many comparisons + z of the power) standard errors; for shares
-        without an item on which the models differ, as if there were one.
+        (t of the level + t of the power) standard errors; of shares of independent items by the
+        power of McNemar's test where as many are discordant as were.
         """
-        from statistics import NormalDist
-
+        level = LEVEL / comparisons
+        if self.discordant is not None:
+            return _detectable_share(self.items, self.discordant / self.items, level)
         if self.standard_error is None:
             return None
-        normal = NormalDist()
-        level = normal.inv_cdf(1 - LEVEL / comparisons / 2)
-        return (level + normal.inv_cdf(POWER)) * self.standard_error
+        wanted = quantile(1 - level / 2, self.freedom) + quantile(POWER, self.freedom)
+        return wanted * self.standard_error
 
 
 def paired_difference(
@@ -62,31 +66,46 @@ def paired_difference(
     """Compare values of two models on items of given `weights`, of which `clusters` may depend.
 
     A score is Σ weight · value / Σ weight, so that of bits per byte is of the whole text. Shares of
-    independent items have the interval of Agresti and Min (2005, half an item added to each cell)
-    and McNemar's test; everything else the delta method and Student's t over units.
+    independent items have the score interval of Tango (1998) and McNemar's test; everything else
+    the jackknife and Student's t over units. Of clustered shares the interval (not the test) has
+    two clusters more, one item gained and one lost, so that equal models have a width.
     """
     before, after = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     y = np.asarray(weights, dtype=np.float64)
     scores = float((before * y).sum() / y.sum()), float((after * y).sum() / y.sum())
-    units = len(sum_clusters(y, clusters))
+    sizes = sum_clusters(y, clusters)
     is_share = set(np.unique([before, after])) <= {0.0, 1.0} and bool((y == 1).all())
-    if is_share and units == len(y):
+    if is_share and len(sizes) == len(y):
         return _difference_of_shares(before, after, scores)
-    estimate = ratio((after - before) * y, y, clusters)
-    error = estimate.standard_error
-    if error is None:
-        return PairedDifference(len(y), units, *scores, estimate.value, None, None, None, None)
-    low, high, p = _student(estimate.value, error, units - 1)
-    return PairedDifference(len(y), units, *scores, estimate.value, error, low, high, p)
+    differences = sum_clusters((after - before) * y, clusters)
+    estimate = ratio(differences, sizes)
+    value, error = estimate.value, estimate.standard_error
+    if error is None or estimate.freedom is None:
+        return PairedDifference(len(y), len(sizes), *scores, value, None, None, None, None)
+    ends = student_interval(estimate)
+    if is_share:
+        more = ratio([*differences, 1.0, -1.0], [*sizes, *np.full(2, sizes.mean())])
+        ends = student_interval(more)
+    low, high = ends or (None, None)
+    p = _two_sided(value, error, estimate.freedom)
+    return PairedDifference(
+        len(y), len(sizes), *scores, value, error, low, high, p, estimate.freedom
+    )
 
 
-def _student(value: float, error: float, freedom: int) -> tuple[float, float, float]:
-    from scipy.special import stdtr, stdtrit
+def quantile(probability: float, freedom: float) -> float:
+    """Of Student's t; of the normal distribution for infinite degrees of freedom."""
+    from scipy.special import ndtri, stdtrit
 
-    width = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
+    return float(ndtri(probability) if math.isinf(freedom) else stdtrit(freedom, probability))
+
+
+def _two_sided(value: float, error: float, freedom: float) -> float:
+    from scipy.special import stdtr
+
     if error == 0:
-        return value, value, 1.0 if value == 0 else 0.0
-    return value - width, value + width, float(2 * stdtr(freedom, -abs(value) / error))
+        return 1.0 if value == 0 else 0.0
+    return float(2 * stdtr(freedom, -abs(value) / error))
 
 
 def _difference_of_shares(
@@ -94,14 +113,55 @@ def _difference_of_shares(
 ) -> PairedDifference:
     n = len(before)
     gained, lost = int((after > before).sum()), int((after < before).sum())
-    middle = (gained - lost) / (n + 2)
-    spread = (gained + lost + 1) / (n + 2) - middle**2
-    width = NORMAL_95 * math.sqrt(spread / (n + 2))
     value = (gained - lost) / n
     shares = max(gained + lost, 1) / n
     error = math.sqrt(max(shares - value**2, 0) / n)
-    ends = max(-1.0, middle - width), min(1.0, middle + width)
-    return PairedDifference(n, n, *scores, value, error, *ends, mcnemar(gained, lost))
+    low, high = tango(gained, lost, n)
+    p = mcnemar(gained, lost)
+    return PairedDifference(n, n, *scores, value, error, low, high, p, discordant=gained + lost)
+
+
+def tango(gained: int, lost: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a difference of paired shares (Tango 1998, Stat. Med. 17, eq. 2 to 5).
+
+    Those differences δ that a score test does not reject: |gained - lost - nδ| is at most 1.96
+    times sqrt(n (2q + δ (1 - δ))), where q is the probability of a loss that is most likely under
+    δ. At δ = 0 it is McNemar's test.
+    """
+
+    def is_inside(delta: float) -> bool:
+        middle = (2 * n - gained + lost) * delta - gained - lost
+        root = math.sqrt(max(0.0, middle**2 + 8 * n * lost * delta * (1 - delta)))
+        variance = n * ((root - middle) / (2 * n) + delta * (1 - delta))
+        return (gained - lost - n * delta) ** 2 <= NORMAL_95**2 * max(0.0, variance)
+
+    value = (gained - lost) / n
+    return _boundary(is_inside, value, -1.0), _boundary(is_inside, value, 1.0)
+
+
+def _boundary(is_inside: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where `is_inside` ends between two values, by bisection; `outside` itself if it does not."""
+    if is_inside(outside):
+        return outside
+    for _ in range(50):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
+    return inside
+
+
+def independent_difference(
+    a: tuple[float, float, float], b: tuple[float, float, float]
+) -> tuple[float, float]:
+    """The 95 % interval of b − a, of two independent estimates, each as (value, low, high).
+
+    Newcombe (1998), method 10, which combines the distances of each estimate from the ends of its
+    own interval; for intervals other than Wilson's: Zou and Donner (2008).
+    """
+    value = b[0] - a[0]
+    return (
+        value - math.hypot(b[0] - b[1], a[2] - a[0]),
+        value + math.hypot(b[2] - b[0], a[0] - a[1]),
+    )
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -116,6 +176,40 @@ def mcnemar(gained: int, lost: int) -> float:
     if count < EXACT_BELOW:
         return min(1.0, 2 * float(bdtr(min(gained, lost), count, 0.5))) if count else 1.0
     return float(2 * ndtr(-abs(gained - lost) / math.sqrt(count)))
+
+
+def _detectable_share(n: int, discordant: float, level: float) -> float:
+    """The difference of two shares of `n` items that McNemar's test finds with `POWER`.
+
+    `discordant` is the share of items that one model alone has right; a difference that is larger
+    than that makes it as large. 1 if even that would not be found.
+    """
+
+    def is_missed(size: float) -> bool:
+        return _power(n, max(discordant, size), size, level) < POWER
+
+    return _boundary(is_missed, 0.0, 1.0)
+
+
+def _power(n: int, discordant: float, size: float, level: float) -> float:
+    """The chance that McNemar's test is below `level`: a sum over the number of discordant items.
+
+    Of k of them the rarer outcome may be at most the critical number: exact (binomial) below
+    `EXACT_BELOW`, else by the normal distribution.
+    """
+    from scipy.special import bdtr, gammaln, ndtri, xlog1py, xlogy
+
+    middle, spread = n * discordant, 6 * math.sqrt(n * discordant) + 6
+    k = np.arange(max(1, int(middle - spread)), min(n, int(middle + spread)) + 1)
+    chance = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    chance += xlogy(k, discordant) + xlog1py(n - k, -discordant)
+    critical = np.ceil((k + ndtri(level / 2) * np.sqrt(k)) / 2) - 1
+    for place in np.flatnonzero(k < EXACT_BELOW):
+        below = 2 * bdtr(np.arange(k[place] + 1), k[place], 0.5) < level
+        critical[place] = below.sum() - 1
+    lost = (1 - size / discordant) / 2
+    seen = [bdtr(np.maximum(critical, 0), k, share) for share in (lost, 1 - lost)]
+    return float(np.sum(np.exp(chance) * np.where(critical >= 0, np.add(*seen), 0.0)))
 
 
 def adjust(values: Sequence[float]) -> list[float]:

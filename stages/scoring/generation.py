@@ -1,109 +1,441 @@
-"""Text that a decoder writes, token by token, over a cache of keys and values.
+"""The generation service: text that a model writes, with the log-probability of every token.
 
-For people who wait for each word (`ingot chat`, `ingot complete`), and for evaluations.
+`Writing` is what callers know: `Generator` has the decoder of this process write many prompts at
+once over a cache, and `stages.scoring.vllm` has vLLM do it. `Generator.stream` is for people who
+wait for each word (`ingot chat`, `ingot complete`).
+
+What a prompt is continued with depends on the model, the prompt, its number, the sampling and the
+limits. The rows of a batch share matrix products alone, whose rounding depends on their shapes: so
+log-probabilities agree within 1e-4 nats in float32 whatever the batch, and a text changes only
+where a draw falls that near to a border between tokens, or two best tokens lie that near
+(`Written.ties`). Bytes are equal where the batch settings are.
+
+Shapes: B batch, L length, D width, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal, Protocol, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from stages.model.cache import CachedAttention, KeyValueCache
+from artifacts_schema.errors import InputError
+from stages.model.cache import Cache, CachedAttention, KeyValueCache, RowsCache
+from stages.model.decode import DecodeStep
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.sampling import Sampling
+
+__all__ = ["Generator", "Sampling", "Writing", "Written", "first_seen"]
+
+Ending = Literal["end", "stop", "length"]
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How the next token is chosen from the logits.
+class Written:
+    """A continuation of the prompt with this number.
 
-    Temperature 0 takes the likeliest. Otherwise a token is drawn from the likeliest ones that
-    together have probability `top_p` (nucleus sampling, Holtzman et al. 2020, arXiv 1904.09751),
-    after logits were divided by `temperature`.
+    `ids` hold the token that ended it, where one did; `log_probabilities` are those of the model at
+    temperature 1, in nats. `text` is without special tokens and cut before a stop text, whose
+    tokens are among `ids`; a last character of which bytes are missing is left out. It is empty
+    where the service has no tokenizer. `ties` are places in `ids` where a greedy choice was one
+    between tokens less than `sampling.TIE` apart.
     """
 
-    temperature: float = 0.7
-    top_p: float = 0.95
-    seed: int = 0
+    ids: tuple[int, ...]
+    log_probabilities: tuple[float, ...]
+    ending: Ending
+    """A stop id (`end`), a stop text (`stop`) or the limit of new tokens (`length`)."""
+    text: str = ""
+    prompt: int = 0
+    sample: int = 0
+    ties: tuple[int, ...] = ()
 
-    def probabilities(self, logits_V: Tensor) -> Tensor:
-        """Probability of each token, float64; those outside of the nucleus have 0."""
-        logits_V = logits_V.double()
-        if self.temperature == 0:
-            return torch.nn.functional.one_hot(logits_V.argmax(), len(logits_V)).double()
-        ordered = torch.softmax(logits_V / self.temperature, dim=-1).sort(descending=True)
-        before_V = ordered.values.cumsum(-1) - ordered.values
-        kept_V = torch.where(before_V < self.top_p, ordered.values, 0.0)
-        kept_V[0] = ordered.values[0]  # The likeliest stays even for a `top_p` of 0.
-        chosen_V = torch.zeros_like(logits_V).scatter(0, ordered.indices, kept_V)
-        return chosen_V / chosen_V.sum()
+
+class Writing(Protocol):
+    """A model that continues prompts."""
+
+    def write(
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        *,
+        max_new_tokens: int,
+        stop_ids: Collection[int] = (),
+        stop_texts: Sequence[str] = (),
+        samples: int = 1,
+        first_number: int = 0,
+    ) -> list[Written]:
+        """`samples` continuations of each prompt, in the order of the prompts.
+
+        Each ends with one of `stop_ids`, before one of `stop_texts` or after `max_new_tokens`. The
+        prompt at place i has the number `first_number` + i, on which its draws depend. ValueError
+        for an empty prompt, and for stop texts without a tokenizer.
+        """
+
+
+@dataclass
+class _Row:
+    """A text that is being written."""
+
+    prompt: int
+    sample: int
+    ids: list[int]
+    """Those of the prompt, and what was written so far."""
+    uniform: NDArray[np.float64]
+    log_probabilities: list[float] = field(default_factory=list)
+    ties: list[int] = field(default_factory=list)
+    decoder: DecodeStream | None = None
+    text: str = ""
+    ending: Ending | None = None
+    seen_from: int = 0
+    """The first of `ids` that the cache holds."""
+
+    @property
+    def new_tokens(self) -> int:
+        return len(self.log_probabilities)
+
+    def finish(self) -> Written:
+        assert self.ending is not None
+        return Written(
+            tuple(self.ids[len(self.ids) - self.new_tokens :]),
+            tuple(self.log_probabilities),
+            self.ending,
+            self.text,
+            self.prompt,
+            self.sample,
+            tuple(self.ties),
+        )
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Where a text ends."""
+
+    max_new_tokens: int
+    stop_ids: Collection[int]
+    stop_texts: Sequence[str]
+
+    def append(
+        self, row: _Row, token: int, log_probability: float, tie: bool, tokenizer: Tokenizer | None
+    ) -> None:
+        """Add a token to a text, and note whether that ends it."""
+        if not math.isfinite(log_probability):
+            raise InputError(
+                "the model gives a log-probability that is not finite",
+                where=f"prompt {row.prompt}, token {row.new_tokens}",
+                hint="its weights or its precision are broken: measure an earlier checkpoint",
+            )
+        if tie:
+            row.ties.append(row.new_tokens)
+        row.ids.append(token)
+        row.log_probabilities.append(log_probability)
+        if token in self.stop_ids:
+            row.ending = "end"
+            return
+        if tokenizer is not None and row.decoder is not None:
+            piece = row.decoder.step(tokenizer, token) or ""
+            before = len(row.text)
+            row.text += piece
+            places = [
+                place
+                for stop in self.stop_texts
+                if (place := row.text.find(stop, max(0, before - len(stop) + 1))) >= 0
+            ]
+            if piece and places:
+                row.text, row.ending = row.text[: min(places)], "stop"
+                return
+        if row.new_tokens == self.max_new_tokens:
+            row.ending = "length"
+
+
+_SHARED_TOKENS = 16
+"""A beginning that all prompts share is computed once if it has so many tokens."""
+_READ_TOKENS = 4096
+"""Tokens of prompts in one forward pass, padding included: it bounds memory."""
 
 
 class Generator:
-    """Continues token ids with `model`, whose attention it replaces by one over a cache.
+    """Has `model` write, whose attention it replaces by one over a cache until it is closed.
 
-    The cache stays between calls: a prompt that begins like the text before (the next turn of a
-    conversation) costs its new tokens alone. Texts longer than the model's context are seen from a
-    later token on, by half a context at a time, so that most tokens still cost one token's work.
+    At most `batch` texts are written at once. Prompts of different length share a pass, a text that
+    ends leaves its place to the next prompt, and what all prompts begin with is computed once.
+    Texts longer than the model's context are seen from a later token on (`first_seen`).
+
+    All of several `ranks` make the same passes, and take the tokens of rank 0. `check_stop` is
+    called before each pass, and may raise.
     """
 
-    def __init__(self, model: Decoder) -> None:
-        self.model = model.eval()
+    def __init__(
+        self,
+        model: Decoder,
+        tokenizer: Tokenizer | None = None,
+        *,
+        batch: int = 16,
+        ranks: Ranks = ALONE,
+        check_stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        if batch < 1:
+            raise ValueError(f"a batch of {batch} texts")
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.batch, self.ranks, self.check_stop = batch, ranks, check_stop
+        self._before = model.backend
         self._attention = CachedAttention()
         model.attend_by(self._attention)
-        self._cache = KeyValueCache()
+        self._decode = DecodeStep(model) if DecodeStep.supports(model) else None
+        self._streamed = KeyValueCache()
         self._held: list[int] = []
 
-    def generate(
+    def close(self) -> None:
+        """Give the model its attention back."""
+        self.model.attend_by(self._before)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @torch.inference_mode()
+    def write(
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        *,
+        max_new_tokens: int,
+        stop_ids: Collection[int] = (),
+        stop_texts: Sequence[str] = (),
+        samples: int = 1,
+        first_number: int = 0,
+    ) -> list[Written]:
+        """See `Writing`."""
+        limits = _Limits(max_new_tokens, frozenset(stop_ids), stop_texts)
+        self._check(prompts, limits)
+        rows = [
+            self._begin(prompt, sampling, limits, first_number + place, sample)
+            for place, prompt in enumerate(prompts)
+            for sample in range(samples)
+        ]
+        prefix, shared = self._read_shared(prompts)
+        # Long ones first, so that those of a pass are of like length and the last ones short.
+        waiting = deque(sorted(rows, key=lambda row: -len(row.ids)))
+        batch = min(self.batch, len(rows))
+        cache, active = RowsCache(batch), list[_Row]()
+        while waiting or active:
+            self.check_stop()
+            unseen = self._take_out(active, cache)
+            places = batch - len(active) - len(unseen)
+            # Some at once, for a pass over one prompt costs nearly as much as one over a few.
+            if 4 * places >= batch:
+                unseen += [waiting.popleft() for _ in range(min(places, len(waiting)))]
+            if unseen:
+                logits_BV = self._read(unseen, cache, prefix, shared)
+                active += unseen
+            else:
+                logits_BV = self._step(active, cache)
+            self._append(active[-len(logits_BV) :], logits_BV, sampling, limits)
+            for place in reversed(range(len(active))):
+                if active[place].ending is not None:
+                    _drop(place, active, cache)
+        return [row.finish() for row in rows]
+
+    def stream(
         self,
         prompt: Sequence[int],
         sampling: Sampling,
         *,
         max_new_tokens: int,
-        stop: Collection[int] = (),
-        ranks: Ranks = ALONE,
+        stop_ids: Collection[int] = (),
     ) -> Iterator[int]:
-        """Ids that follow `prompt`, each as soon as it is drawn, up to one of `stop`.
+        """Ids that follow `prompt`, each as soon as it is chosen, up to one of `stop_ids`.
 
-        All of several ranks make the same pass, and take the token of rank 0. ValueError for an
-        empty prompt.
+        As `write` has them for a prompt with number 0. The cache stays between calls: a prompt that
+        begins like the text before (the next turn of a conversation) costs its new tokens alone.
         """
-        if not prompt:
-            raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
-        random = torch.Generator().manual_seed(sampling.seed)
-        ids = list(prompt)
-        for _ in range(max_new_tokens):
-            probabilities_V = sampling.probabilities(self.next_logits(ids).cpu())
-            chosen = int(torch.multinomial(probabilities_V, 1, generator=random))
-            chosen = int(ranks.copy_first(torch.tensor(chosen)))
-            if chosen in stop:
-                return
-            yield chosen
-            ids.append(chosen)
+        limits = _Limits(max_new_tokens, frozenset(stop_ids), ())
+        self._check([prompt], limits)
+        row = self._begin(prompt, sampling, limits, 0, 0)
+        while row.ending is None:
+            self._append([row], self.next_logits(row.ids)[None], sampling, limits)
+            if row.ending != "end":
+                yield row.ids[-1]
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def next_logits(self, ids: Sequence[int]) -> Tensor:
         """Logits [vocabulary] of the token after `ids`; only what the cache lacks is computed."""
         seen = list(ids[first_seen(len(ids), self.model.config.context) :])
         known = 0
         while known < min(len(seen) - 1, len(self._held)) and seen[known] == self._held[known]:
             known += 1
-        self._cache.crop(known)
+        self._streamed.crop(known)
         self._held = seen[:known]
-        device = self.model.embedding.weight.device
-        tokens_BL = torch.tensor([seen[known:]], device=device)
-        positions_BL = torch.arange(known, len(seen), device=device)[None]
-
-        def last(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
-            return self.model.logits(x_BLD[0, -1], matrix_VD)
-
-        with self._attention.over(self._cache):
-            logits_V: Tensor = self.model(tokens_BL, positions_BL, output=last)
+        if known and known + 1 == len(seen):
+            logits_V = self._next([seen[-1]], [known], self._streamed)[0]
+        else:
+            logits_V = self._pass([seen[known:]], self._streamed)[0]
         self._held = seen
         return logits_V
+
+    def _check(self, prompts: Sequence[Sequence[int]], limits: _Limits) -> None:
+        for number, prompt in enumerate(prompts):
+            if not prompt:
+                raise ValueError(f"prompt {number} is empty; begin it with <|begin_of_text|>")
+        if limits.max_new_tokens < 1:
+            raise ValueError(f"{limits.max_new_tokens} new tokens")
+        if limits.stop_texts and self.tokenizer is None:
+            raise ValueError("stop texts need a tokenizer")
+        if "" in limits.stop_texts:
+            raise ValueError("a stop text is empty")
+
+    def _begin(
+        self, prompt: Sequence[int], sampling: Sampling, limits: _Limits, number: int, sample: int
+    ) -> _Row:
+        uniform = sampling.uniform(number, sample, limits.max_new_tokens)
+        row = _Row(number, sample, list(prompt), uniform)
+        if self.tokenizer is not None:
+            row.decoder = DecodeStream(ids=row.ids, skip_special_tokens=True)
+        return row
+
+    def _take_out(self, active: list[_Row], cache: RowsCache) -> list[_Row]:
+        """Rows that have outgrown the context: what is seen of them is to be read again."""
+        context, outgrown = self.model.config.context, []
+        for place in reversed(range(len(active))):
+            row = active[place]
+            if first_seen(len(row.ids), context) != row.seen_from:
+                _drop(place, active, cache)
+                outgrown.append(row)
+        return outgrown
+
+    def _read_shared(self, prompts: Sequence[Sequence[int]]) -> tuple[list[int], KeyValueCache]:
+        """What all of several prompts begin with, and a cache of that."""
+        cache = KeyValueCache()
+        if len(prompts) < 2 or max(map(len, prompts)) > self.model.config.context:
+            return [], cache
+        length = min(_shared_length(prompts), min(map(len, prompts)) - 1)
+        if length < _SHARED_TOKENS:
+            return [], cache
+        prefix = list(prompts[0][:length])
+        self._pass([prefix], cache)
+        return prefix, cache
+
+    def _read(
+        self, rows: Sequence[_Row], cache: RowsCache, prefix: Sequence[int], shared: KeyValueCache
+    ) -> Tensor:
+        """Logits [B, V] after texts of which `cache` holds nothing; it holds them then.
+
+        A text that several rows have is computed once.
+        """
+        texts: dict[tuple[int, ...], int] = {}
+        for row in rows:
+            row.seen_from = first_seen(len(row.ids), self.model.config.context)
+            texts.setdefault(tuple(row.ids[row.seen_from :]), len(texts))
+        known = len(prefix) if all(row.seen_from == 0 for row in rows) else 0
+        unique = [list(text[known:]) for text in texts]
+        parts, logits = [], []
+        size = max(1, _READ_TOKENS // max(map(len, unique)))
+        for start in range(0, len(unique), size):
+            part = shared.fork() if known else KeyValueCache()
+            logits.append(self._pass(unique[start : start + size], part))
+            parts.append(part)
+        order = [texts[tuple(row.ids[row.seen_from :])] for row in rows]
+        for row, number in zip(rows, order, strict=True):
+            cache.add(parts[number // size], number % size, len(row.ids) - row.seen_from)
+        return torch.cat(logits)[order]
+
+    def _step(self, rows: Sequence[_Row], cache: RowsCache) -> Tensor:
+        """Logits [B, V] after rows whose last token `cache` lacks; it holds that then."""
+        tokens = [row.ids[-1] for row in rows]
+        padding_BT = cache.padding(self.model.embedding.weight.device)
+        logits_BV = self._next(tokens, cache.lengths, cache, padding_BT)
+        cache.advance()
+        return logits_BV
+
+    def _next(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        cache: Cache,
+        padding_BT: Tensor | None = None,
+    ) -> Tensor:
+        """Logits [B, V] after one more token of each row of `cache`."""
+        device = self.model.embedding.weight.device
+        tokens_B = torch.tensor(tokens, device=device)
+        positions_B = torch.tensor(positions, device=device)
+        if self._decode is not None and not torch.is_autocast_enabled(device.type):
+            return self._decode.logits(tokens_B, positions_B, cache, padding_BT)
+
+        def last_logits(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
+            return self.model.logits(x_BLD[:, -1], matrix_VD)
+
+        documents_BT = None if padding_BT is None else -padding_BT.long()
+        with self._attention.over(cache, documents_BT):
+            logits_BV: Tensor = self.model(
+                tokens_B[:, None], positions_B[:, None], output=last_logits
+            )
+        return logits_BV
+
+    def _pass(self, texts: Sequence[Sequence[int]], cache: KeyValueCache) -> Tensor:
+        """Logits [B, V] after texts that go on from what `cache` holds of each.
+
+        Padding is on the right, where no token of the text sees it.
+        """
+        device, past = self.model.embedding.weight.device, cache.get_seq_length()
+        tokens_BL = pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
+        positions_L = torch.arange(past, past + tokens_BL.shape[1], device=device)
+        last_B = torch.tensor([len(text) - 1 for text in texts], device=device)
+
+        def last_logits(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
+            x_BD = x_BLD[torch.arange(len(x_BLD), device=device), last_B]
+            return self.model.logits(x_BD, matrix_VD)
+
+        with self._attention.over(cache):
+            logits_BV: Tensor = self.model(
+                tokens_BL.to(device), positions_L.expand_as(tokens_BL), output=last_logits
+            )
+        return logits_BV
+
+    def _append(
+        self, rows: Sequence[_Row], logits_BV: Tensor, sampling: Sampling, limits: _Limits
+    ) -> None:
+        """Choose the next token of each row."""
+        uniform_B = torch.tensor([row.uniform[row.new_tokens] for row in rows], dtype=torch.float64)
+        chosen = sampling.choose(logits_BV, uniform_B)
+        # One copy to the host.
+        values_3B = self.ranks.copy_first(torch.stack([one.double() for one in chosen]).cpu())
+        for row, token, log_probability, tie in zip(rows, *values_3B.tolist(), strict=True):
+            limits.append(row, int(token), log_probability, bool(tie), self.tokenizer)
+
+
+def _shared_length(prompts: Sequence[Sequence[int]]) -> int:
+    """How many tokens all prompts begin with: the first and the last in order differ soonest."""
+    ordered = sorted(tuple(prompt) for prompt in prompts)
+    pairs = zip(ordered[0], ordered[-1], strict=False)
+    differing = (place for place, (one, other) in enumerate(pairs) if one != other)
+    return next(differing, len(ordered[0]))
+
+
+def _drop(place: int, active: list[_Row], cache: RowsCache) -> None:
+    """Take a row out, as `RowsCache.drop` does."""
+    cache.drop(place)
+    last = active.pop()
+    if place < len(active):
+        active[place] = last
 
 
 def first_seen(length: int, context: int) -> int:

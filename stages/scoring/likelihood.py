@@ -17,7 +17,6 @@ B batch, L length, D width, V vocabulary, N scored tokens of a batch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,8 +27,10 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
+from stages.model.branches import BranchAttention, Branches, Stem
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.prefixes import Row, rows_apart, share_prefixes
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,21 @@ class Request:
     continuation: tuple[int, ...]
 
 
-def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Ids of `text` alone; what looks like a special token in it is read as ordinary characters."""
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Ids of each text, as `encode_text` has them."""
     before = tokenizer.encode_special_tokens
     tokenizer.encode_special_tokens = True
     try:
-        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+        encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
     finally:
         tokenizer.encode_special_tokens = before
+    return [list(one.ids) for one in encodings]
+
+
+def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Ids of `text` alone; what looks like a special token in it is read as ordinary characters."""
+    (ids,) = encode_texts(tokenizer, [text])
+    return ids
 
 
 def continuation_request(
@@ -58,15 +66,23 @@ def continuation_request(
     Where a token spans the border ("ab" + "c" = "abc"), the two are encoded apart: lm-eval
     would score only what is left after that token, perhaps nothing, and nothing wins.
     """
+    (request,) = continuation_requests(tokenizer, prompt, [continuation], prefix=prefix)
+    return request
+
+
+def continuation_requests(
+    tokenizer: Tokenizer, prompt: str, continuations: Sequence[str], *, prefix: int
+) -> list[Request]:
+    """The same for several continuations of one prompt, which is encoded once."""
     bare = prompt.rstrip()
-    continuation = prompt[len(bare) :] + continuation
-    context = encode_text(tokenizer, bare)
-    whole = encode_text(tokenizer, bare + continuation)
-    if whole[: len(context)] == context:
-        rest = whole[len(context) :]
-    else:
-        rest = encode_text(tokenizer, continuation)
-    return Request((prefix, *context), tuple(rest))
+    moved = [prompt[len(bare) :] + continuation for continuation in continuations]
+    context, *wholes = encode_texts(tokenizer, [bare, *(bare + one for one in moved)])
+    requests = []
+    for one, whole in zip(moved, wholes, strict=True):
+        joins = whole[: len(context)] == context
+        rest = whole[len(context) :] if joins else encode_text(tokenizer, one)
+        requests.append(Request((prefix, *context), tuple(rest)))
+    return requests
 
 
 def rolling_requests(ids: list[int], context: int) -> list[Request]:
@@ -88,19 +104,12 @@ _ROWS_OF_LOGITS = 1024
 """Positions whose logits are in memory at once."""
 
 
-def log_likelihoods(
-    model: Decoder,
-    requests: Sequence[Request],
-    *,
-    batch_tokens: int = 4096,
-    ranks: Ranks = ALONE,
-    check_stop: Callable[[], None] = lambda: None,
-) -> NDArray[np.float64]:
-    """Summed log-probability of each request's continuation; see `token_log_likelihoods`."""
-    scores = token_log_likelihoods(
-        model, requests, batch_tokens=batch_tokens, ranks=ranks, check_stop=check_stop
-    )
-    return np.array([math.fsum(one) for one in scores], dtype=np.float64)
+@dataclass(frozen=True)
+class Scored:
+    """Log-probability of each token of a continuation, and whether each is the likeliest one."""
+
+    log_likelihoods: NDArray[np.float64]
+    is_greedy: bool
 
 
 def token_log_likelihoods(
@@ -111,29 +120,126 @@ def token_log_likelihoods(
     ranks: Ranks = ALONE,
     check_stop: Callable[[], None] = lambda: None,
 ) -> list[NDArray[np.float64]]:
-    """Log-probability of each token of each request's continuation, in the order given.
+    """Log-probability of each token of each request's continuation; see `score_requests`."""
+    scored = score_requests(
+        model, requests, batch_tokens=batch_tokens, ranks=ranks, check_stop=check_stop
+    )
+    return [one.log_likelihoods for one in scored]
+
+
+def score_requests(
+    model: Decoder,
+    requests: Sequence[Request],
+    *,
+    batch_tokens: int = 4096,
+    ranks: Ranks = ALONE,
+    check_stop: Callable[[], None] = lambda: None,
+    share: bool = True,
+) -> list[Scored]:
+    """What the model makes of each request's continuation, in their order.
 
     A context that does not fit is cut at its left end. ValueError for an empty continuation or one
-    that alone exceeds the model's context. Requests of like length share a batch, of at most
+    that alone exceeds the model's context. What requests begin with alike is computed once, unless
+    `share` is false: then each has a row of its own. Rows of like length share a batch, of at most
     `batch_tokens` on each rank; right padding cannot be seen by a causal model. `check_stop` is
     called before each batch, and may raise.
     """
     cut = [_fit(request, model.config.context) for request in requests]
-    scores: list[NDArray[np.float64]] = [np.empty(0)] * len(requests)
-    for batch in _batches([len(ids) - 1 for ids, _ in cut], batch_tokens, ranks.layout.rows):
-        check_stop()
-        width = max(len(cut[index][0]) - 1 for index in batch)
-        tokens_BL = torch.zeros(len(batch), width, dtype=torch.int64)
-        targets_BL = torch.full((len(batch), width), -1, dtype=torch.int64)
-        for row, index in enumerate(batch):
-            ids, scored = cut[index]
-            tokens_BL[row, : len(ids) - 1] = torch.tensor(ids[:-1])
-            targets_BL[row, len(ids) - 1 - scored : len(ids) - 1] = torch.tensor(ids[-scored:])
-        nll_BL = target_nll(model, tokens_BL, targets_BL, ranks=ranks)
-        for row, index in enumerate(batch):
-            ids, scored = cut[index]
-            scores[index] = -nll_BL[row, len(ids) - 1 - scored : len(ids) - 1]
-    return scores
+    inputs, sizes = [ids[:-1] for ids, _ in cut], [scored for _, scored in cut]
+    targets = [np.array(ids[-scored:]) for ids, scored in cut]
+    results: list[Scored] = [Scored(np.empty(0), False)] * len(requests)
+    attention = BranchAttention()
+    groups = rows_apart(inputs, sizes)
+    if share:
+        groups = share_prefixes(inputs, sizes, token_cost=4 * model.config.width)
+    with attention.of(model):
+        for group in groups:
+            stem = None
+            if len(group.stem):
+                check_stop()
+                stem = _record_stem(model, attention, group.stem)
+            lengths = [len(row.tokens) for row in group.rows]
+            for batch in _batches(lengths, batch_tokens, ranks.layout.rows):
+                check_stop()
+                rows = [group.rows[index] for index in batch]
+                for number, scored in _score_rows(model, attention, rows, targets, stem, ranks):
+                    results[number] = scored
+    return results
+
+
+@torch.no_grad()
+def _record_stem(model: Decoder, attention: BranchAttention, tokens: NDArray[np.int64]) -> Stem:
+    """Keys and values of `tokens`; on every rank all of them."""
+    device = next(model.parameters()).device
+    with attention.recording(len(tokens)) as stem:
+        model(torch.from_numpy(tokens)[None].to(device), output=lambda x_BLD, _: x_BLD[:, :0])
+    return stem
+
+
+@torch.no_grad()
+def _score_rows(
+    model: Decoder,
+    attention: BranchAttention,
+    rows: Sequence[Row],
+    targets: Sequence[NDArray[np.int64]],
+    stem: Stem | None,
+    ranks: Ranks,
+) -> Iterator[tuple[int, Scored]]:
+    """The number and the scores of each sequence in the rows of one batch."""
+    device = next(model.parameters()).device
+    width = max(len(row.tokens) for row in rows)
+    tokens_BL, positions_BL, ends_BL = (np.zeros((len(rows), width), np.int64) for _ in range(3))
+    ends_BL[:] = np.arange(1, width + 1)  # Padding sees itself, and nothing sees it.
+    for index, row in enumerate(rows):
+        tokens_BL[index, : len(row.tokens)] = row.tokens
+        positions_BL[index, : len(row.tokens)] = row.positions
+        ends_BL[index, : len(row.tokens)] = row.ends
+    pieces = [(index, *place) for index, row in enumerate(rows) for place in row.places]
+    own = _share(len(rows), ranks)
+    places_N = [(index - own.start) * width + places for index, _, places in pieces]
+    mine = [own.start <= index < own.stop for index, _, _ in pieces]
+    scores_2S = np.zeros((2, sum(map(len, places_N))))
+    own_S = np.repeat(mine, [len(places) for places in places_N])
+    wanted_S = torch.from_numpy(np.concatenate(places_N)[own_S]).to(device)
+    targets_S = torch.from_numpy(
+        np.concatenate([targets[number] for _, number, _ in pieces])[own_S]
+    ).to(device)
+
+    def measure(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
+        x_TD = x_BLD.flatten(0, 1)
+        return _target_scores(model, x_TD, matrix_VD, wanted_S, targets_S)
+
+    arrays = ((tokens_BL, 0), (positions_BL, 0), (ends_BL, width))
+    tokens, positions, ends = (
+        _own_rows(torch.from_numpy(one), filler, ranks).to(device) for one, filler in arrays
+    )
+    branched = stem is not None or any(row.branches for row in rows)
+    with attention.over(Branches(ends, positions, stem) if branched else None):
+        measured: Tensor = model(tokens, positions if branched else None, output=measure)
+    scores_2S[:, own_S] = measured.double().cpu().numpy()
+    ranks.sum(torch.from_numpy(scores_2S))  # In place; other ranks' rows are 0 until then.
+    edges = np.cumsum([0, *map(len, places_N)])
+    for (_, number, _), start, stop in zip(pieces, edges[:-1], edges[1:], strict=True):
+        values, greedy = scores_2S[:, start:stop]
+        yield number, Scored(values.copy(), bool(greedy.all()))
+
+
+def _target_scores(
+    model: Decoder, x_TD: Tensor, matrix_VD: Tensor, places_S: Tensor, targets_S: Tensor
+) -> Tensor:
+    """[2, S]: log-probability of each target after the token at its place, and whether it is the
+    likeliest. Logits of a place are computed once, however many targets it has."""
+    places_N, order_S = places_S.unique(return_inverse=True)
+    scores_2S = x_TD.new_zeros((2, len(places_S)), dtype=torch.float64)
+    for start in range(0, len(places_N), _ROWS_OF_LOGITS):
+        chunk_N = places_N[start : start + _ROWS_OF_LOGITS]
+        logits_NV = _wide(model.logits(x_TD[chunk_N], matrix_VD))
+        in_chunk = (order_S >= start) & (order_S < start + len(chunk_N))
+        row_M, target_M = order_S[in_chunk] - start, targets_S[in_chunk]
+        normaliser_N, best_N = logits_NV.logsumexp(-1), logits_NV.argmax(-1)
+        scores_2S[0, in_chunk] = (logits_NV[row_M, target_M] - normaliser_N[row_M]).double()
+        scores_2S[1, in_chunk] = (best_N[row_M] == target_M).double()
+    return scores_2S
 
 
 @torch.no_grad()
@@ -168,7 +274,7 @@ def target_nll(
         )
         return torch.cat(
             [
-                F.cross_entropy(model.logits(x, matrix_VD).float(), targets, reduction="none")
+                F.cross_entropy(_wide(model.logits(x, matrix_VD)), targets, reduction="none")
                 for x, targets in parts
             ]
         )
@@ -177,6 +283,11 @@ def target_nll(
     own_nll_BL[wanted_BL[: len(own_nll_BL)].cpu().numpy()] = nll_N.double().cpu().numpy()
     ranks.sum(torch.from_numpy(nll_BL))  # In place; other ranks' rows are 0 until then.
     return nll_BL
+
+
+def _wide(logits: Tensor) -> Tensor:
+    """In float32 at least."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def _share(rows: int, ranks: Ranks) -> slice:

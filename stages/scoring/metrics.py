@@ -1,4 +1,4 @@
-"""Names of the metrics of ranked choices.
+"""Names of scores, and of the metrics of ranked choices.
 
 A choice is ranked by its log-likelihood; by that over its characters, UTF-8 bytes or tokens; or by
 that minus the log-likelihood of the choice after nothing (pointwise mutual information). They are
@@ -8,7 +8,8 @@ acc_bytes and acc_mutual_info; by tokens is lighteval's.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 Normalisation = Literal["sum", "characters", "bytes", "tokens", "pmi"]
 METRICS: dict[Normalisation, str] = {
@@ -18,3 +19,31 @@ METRICS: dict[Normalisation, str] = {
     "tokens": "accuracy_by_tokens",
     "pmi": "accuracy_by_pmi",
 }
+
+NATS, PERPLEXITY = "answer_nats", "perplexity"
+"""Nats that a right answer costs, and e to the power of their mean over items, as lm-eval's."""
+
+
+def label(benchmark: str, formulation: str | None, shots: int | None) -> str:
+    """A benchmark and how its items were put to the model: `arc_easy (cloze, 5 shots)`."""
+    how = [] if formulation is None else [formulation.replace("_", " ")]
+    if shots is not None:
+        how.append(f"{shots} shot" if shots == 1 else f"{shots} shots")
+    return f"{benchmark} ({', '.join(how)})" if how else benchmark
+
+
+def row_label(row: Mapping[str, Any]) -> str:
+    """The same of a row of `results` or `items`; those of earlier versions say nothing of it."""
+    return label(row["benchmark"], row.get("formulation"), row.get("shots"))
+
+
+def string_match_all(answer: str, references: Sequence[str]) -> float:
+    """The share of references that an answer holds, upper and lower case alike.
+
+    RULER's metric of needles, variables and words (scripts/eval/synthetic/constants.py). ValueError
+    without a reference.
+    """
+    if not references:
+        raise ValueError("no reference to match")
+    held = sum(one.lower() in answer.lower() for one in references)
+    return held / len(references)

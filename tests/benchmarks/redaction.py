@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
-    python -m tests.benchmarks.redaction --seed 2000          # the blind set: once
+    python -m tests.benchmarks.redaction --seed 2000          # a blind set: once (2000, 3000, 7001)
     python -m tests.benchmarks.redaction --seed 2000 --peers          # Presidio on the same texts
     python -m tests.benchmarks.redaction_blind --set blind2 --peers   # the same on a blind set
 
@@ -22,13 +22,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
+from tests.benchmarks import third_blind_set
 from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
-from tests.benchmarks.splits import FIRST_BLIND_SEED, Side, seed_side, select
+from tests.benchmarks.splits import FIRST_BLIND_SEED, THIRD_BLIND_SEED, Side, seed_side, select
 
 PRESIDIO = "INGOT_PEERS_PRESIDIO"
 """The variable of the environment in which Presidio is."""
@@ -41,6 +43,19 @@ REAL = (
     "text/ja",
     "code/python-stdlib",
 )
+
+
+def kinds_of(seed: int) -> Sequence[str]:
+    """The kinds of the set that a seed draws from."""
+    return third_blind_set.KINDS if seed >= THIRD_BLIND_SEED else KINDS
+
+
+def cases_of(kind: str, seed: int) -> list[Case]:
+    """The texts of a kind; the third set's own name of a kind becomes that of the rules."""
+    if seed < THIRD_BLIND_SEED:
+        return make_cases(kind, seed)
+    name = "ip_address" if kind == "ip" else kind
+    return [replace(case, kind=name) for case in third_blind_set.make_cases(kind, seed)]
 
 
 def find_spans(cases: Sequence[Case]) -> list[list[Place]]:
@@ -103,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--errors", type=int, default=0, help="wrong texts to print for each kind")
-    parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--kinds", nargs="*", help="by default all of the set")
     parser.add_argument(
         "--peers",
         nargs="?",
@@ -119,11 +134,11 @@ def main() -> None:
         return
     blind = ", blind set" if arguments.seed >= FIRST_BLIND_SEED else ""
     print(f"{seed_side(arguments.seed)} side{blind}, seed {arguments.seed}")
-    for kind in arguments.kinds:
-        cases = make_cases(kind, arguments.seed)
+    for kind in arguments.kinds or kinds_of(arguments.seed):
+        cases = cases_of(kind, arguments.seed)
         spans = find_spans(cases)
         print(f"| {kind} | {score(cases, spans).row()} |")
-        if arguments.peers and kind in PERSONAL:
+        if arguments.peers and cases[0].kind in PERSONAL:
             theirs = find_spans_of_presidio(cases, arguments.peers)
             print(f"| {kind}, Presidio | {score(cases, theirs).row()} |")
         print_errors(cases, spans, arguments.errors)

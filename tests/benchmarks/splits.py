@@ -31,6 +31,9 @@ was written by somebody who knew neither the rules nor the other sets."""
 SECOND_BLIND_SEED = 3000
 """Seeds from here on draw from the second blind set, by another writer who knew none of that."""
 
+THIRD_BLIND_SEED = 7000
+"""Seeds from here on draw from the third blind set (third_blind_set.py), by a third such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

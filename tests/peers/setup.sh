@@ -45,6 +45,31 @@ peer rensa INGOT_PEERS_RENSA rensa rensa==0.5.0 datasketch==2.0.0 xxhash==4.1.0
 # For tests/benchmarks/redaction.py, redaction_blind.py and labelled.py. No spaCy model: only recognizers with patterns,
 # check digits and numbering plans are asked.
 peer presidio INGOT_PEERS_PRESIDIO presidio_analyzer presidio-analyzer==2.2.366
+# For tests/peers/test_lm_eval.py and tests/benchmarks/evaluation.py: the harness, which has the torch and
+# the transformers of the Python that runs Ingot ($PYTHON).
+harness() {
+    own="$folder/lm_eval/bin/python" wanted='lm_eval[math,ifeval]==0.4.13'
+    if [ -n "${INGOT_PEERS_LM_EVAL:-}" ]; then
+        echo "export INGOT_PEERS_LM_EVAL='$INGOT_PEERS_LM_EVAL'"
+        return
+    fi
+    if [ "$(cat "$folder/lm_eval/installed" 2>/dev/null || true)" != "$wanted" ]; then
+        echo "setup: $wanted, with the torch of $python" >&2
+        if ! { where="$("$python" -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])')" &&
+               "$python" -m venv "$folder/lm_eval" &&
+               "$own" -c "import pathlib, sysconfig
+place = pathlib.Path(sysconfig.get_paths()['purelib'])
+(place / 'borrowed.pth').write_text('$where\n')" &&
+               "$own" -m pip install --quiet --disable-pip-version-check "$wanted" &&
+               "$own" -c "import lm_eval"; } >"$folder/lm_eval.log" 2>&1; then
+            echo "setup: no lm_eval here, its tests are skipped: $folder/lm_eval.log" >&2
+            return
+        fi
+        echo "$wanted" > "$folder/lm_eval/installed"
+    fi
+    echo "export INGOT_PEERS_LM_EVAL='$own'"
+}
+harness
 # For tests/peers/test_interchange.py: what reads our lineage events and descriptions of data sets.
 peer openlineage INGOT_PEERS_OPENLINEAGE openlineage.client openlineage-python==1.54.0
 peer mlcroissant INGOT_PEERS_MLCROISSANT mlcroissant 'mlcroissant[parquet]==1.1.1'

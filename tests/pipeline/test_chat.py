@@ -29,8 +29,8 @@ def test_a_checkpoint_continues_a_text_as_evaluate_does(ran, ingot):
 
     model = load_model(ran.store, *find_model(ran.store, "tiny/pretrain"), "cpu")
     ids = model.encode_text("The module")
-    written = model._generator.generate(
-        ids, Sampling(0, top_p=1.0), max_new_tokens=12, stop={model.special.end}
+    written = model._generator.stream(
+        ids, Sampling(0, top_p=1.0), max_new_tokens=12, stop_ids={model.special.end}
     )
     result = ingot(
         "complete", "tiny/pretrain", "The module", "--temperature", "0", "--max-tokens", "12",

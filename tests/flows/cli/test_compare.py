@@ -25,13 +25,14 @@ def items(benchmark, metric, values, weights=None, clusters=None):
 def evaluated(given):
     """`evaluated(*rows of items)` → a name for `ingot compare`."""
 
-    def make(*groups):
+    def make(*groups, tasks=()):
         manifest, _ = given(
             "evaluation",
             {
                 "results.parquet": [],
                 "items.parquet": [row for group in groups for row in group],
                 "generations.parquet": [],
+                "tasks.json": list(tasks),
             },
         )
         return manifest.key[:16]
@@ -95,11 +96,68 @@ def test_items_of_one_alone_are_counted_and_left_out(evaluated, compare):
     assert "12 items that only one of the two has" in result.stdout
 
 
+def test_only_items_put_in_the_same_way_are_paired(evaluated, compare):
+    def put(formulation, shots, values):
+        rows = items("planets", "accuracy", values)
+        return [{**row, "formulation": formulation, "shots": shots} for row in rows]
+
+    half, all_right = [0, 1] * 40, [1] * 80
+    a = evaluated(put("cloze", 0, half) + put("cloze", 5, half))
+    b = evaluated(put("cloze", 5, all_right) + put("multiple_choice", 5, all_right))
+    (only,) = json.loads(compare(a, b, "--json").stdout)
+    assert (only["benchmark"], only["formulation"], only["shots"]) == ("planets", "cloze", 5)
+    assert only["paired"]["value"] == pytest.approx(0.5)
+    assert "planets (cloze, 5 shots)" in compare(a, b).stdout
+
+
+def test_items_that_the_corpus_holds_can_be_left_out(evaluated, compare, given, run_stage, store):
+    """Items 0 to 29, which B gained, were in the corpus by half: without them nothing differs."""
+    from stages.engine import Maybe, One, Stage
+
+    hits = [
+        {"benchmark": "quiz", "item_id": str(n), "documents": 1, "ngrams": 2, "ngrams_hit": 1}
+        for n in range(30)
+    ]
+    contamination = given("contamination", {"items.parquet": hits})
+    a = evaluated(items("quiz", "accuracy", [0] * 100))
+    b = evaluated(items("quiz", "accuracy", [1] * 30 + [0] * 70))
+    assert compare(a, b, "--max-overlap", "0.1").exit_code == 2  # Nothing was searched.
+
+    def copy(self, context):
+        source = context.one("evaluation")
+        for path in source.paths("*.parquet"):
+            context.write_table("evaluation", path, source.read_table(path))
+
+    members = {
+        "name": "known", "version": 1, "reproducible": "bytes", "run": copy,
+        "inputs": {"evaluation": One("evaluation"), "contamination": Maybe("contamination")},
+        "outputs": {"evaluation": "evaluation"},
+    }  # fmt: skip
+    inputs = {"evaluation": [(store.resolve(b)[0], "evaluation")], "contamination": [contamination]}
+    known = run_stage(type("Known", (Stage,), members), {}, inputs).key[:16]
+    (every,) = json.loads(compare(a, known, "--json").stdout)
+    (loose,) = json.loads(compare(a, known, "--max-overlap", "0.5", "--json").stdout)
+    (strict,) = json.loads(compare(a, known, "--max-overlap", "0.49", "--json").stdout)
+    assert every["paired"]["items"] == loose["paired"]["items"] == 100
+    assert (strict["paired"]["items"], strict["paired"]["value"]) == (70, 0)
+
+
+def test_scores_of_two_versions_of_a_task_are_not_compared(evaluated, compare):
+    rows = items("planets", "accuracy", [0, 1] * 40)
+    task = {"name": "planets", "version": 1}
+    a, b = evaluated(rows, tasks=[task]), evaluated(rows, tasks=[{**task, "version": 2}])
+    refused = compare(a, b)
+    assert refused.exit_code == 2
+    assert "tasks are of two versions: planets (1 and 2)" in refused.output
+    again = evaluated(rows, tasks=[task, {"name": "boolq", "version": 2}])
+    assert compare(a, again).exit_code == 0
+
+
 def test_few_clusters_are_warned_of(evaluated, compare):
-    clusters = [str(i // 10) for i in range(100)]
+    clusters = [str(i // 25) for i in range(100)]
     a = evaluated(items("quiz", "accuracy", [0, 1] * 50, clusters=clusters))
     b = evaluated(items("quiz", "accuracy", [1, 1] * 50, clusters=clusters))
-    assert "fewer than 30 independent items: quiz" in compare(a, b).stdout
+    assert "fewer than 5 independent items: quiz" in compare(a, b).stdout
 
 
 def test_other_artifacts_and_metrics_are_refused(evaluated, compare, given):

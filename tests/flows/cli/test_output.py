@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from artifacts_schema.errors import IngotError
-from flows.cli.output import Column, clean, duration, excerpt, plain_table, size
+from flows.cli.output import Column, clean, duration, excerpt, plain_table, print_table, size
 from flows.cli.progress import ProgressDisplay, ProgressObserver, format_left, format_progress
 from flows.recipe.plan import Plan, PlannedStep
 from flows.recipe.time_left import TimeLeft
@@ -15,6 +16,21 @@ def test_a_plain_table_is_aligned_by_width_on_screen():
     # A CJK character takes two cells.
     lines = plain_table([Column("name"), Column("n", right=True)], [["日本", "1"], ["abcd", "20"]])
     assert lines == ["name   n", "日本   1", "abcd  20"]
+
+
+@pytest.mark.parametrize("width", [60, 34])
+def test_a_table_wider_than_the_terminal_is_printed_by_rows_not_broken_inside_words(
+    width, monkeypatch, capsys
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    columns = [Column("benchmark"), Column("metric"), Column("n", right=True)]
+    print_table(columns, [["arc_easy", "accuracy_by_bytes", "1,000"], ["piqa", "accuracy", "7"]])
+    printed = click.unstyle(capsys.readouterr().out)
+    words = {"arc_easy", "accuracy_by_bytes", "1,000", "piqa", "accuracy", "7"}
+    assert words <= set(printed.split())
+    assert max(len(line.rstrip()) for line in printed.splitlines()) <= width
+    assert ("arc_easy    accuracy_by_bytes   1,000" in printed) == (width == 60)
 
 
 @pytest.mark.parametrize(

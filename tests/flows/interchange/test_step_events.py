@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from flows.interchange.step_events import MOST_NAMES, OTHER, EventTail, StepActivity
+from flows.interchange.step_events import MOST_NAMES, OTHER, StepActivity
+from stages.engine.events import EventTail, HeldFile
 
 STEP_TOKENS = 512
 WORK, COPY = "work/k/events.jsonl", "data/s/k/a/telemetry/events.jsonl"
@@ -40,7 +41,7 @@ def file(store):
 
 
 def test_a_growing_file_is_read_a_piece_at_a_time_and_a_cut_line_waits(store, file):
-    tail, whole = EventTail(store.backend), lines(started(), trained(1), trained(2))
+    tail, whole = EventTail(store.backend.read), lines(started(), trained(1), trained(2))
     cut = len(whole) - 10
     file(whole[:cut])
     assert [event["type"] for event in tail.read(WORK)] == ["started", "metric"]
@@ -51,7 +52,7 @@ def test_a_growing_file_is_read_a_piece_at_a_time_and_a_cut_line_waits(store, fi
 
 
 def test_only_what_is_new_is_asked_of_the_store(store, file, monkeypatch):
-    tail, content = EventTail(store.backend), lines(started(), *map(trained, range(1, 1_000)))
+    tail, content = EventTail(store.backend.read), lines(started(), *map(trained, range(1, 1_000)))
     file(content)
     tail.read(WORK)
     read: list[int] = []
@@ -69,7 +70,7 @@ def test_only_what_is_new_is_asked_of_the_store(store, file, monkeypatch):
 
 
 def test_the_start_after_a_kill_in_the_middle_of_a_line_is_not_lost(store, file):
-    tail = EventTail(store.backend)
+    tail = EventTail(store.backend.read)
     file(lines(started(), trained(1)) + b'{"type": "metric", "ti' + lines(started(9.0), trained(1)))
     assert [event["type"] for event in tail.read(WORK)] == [
         "started",
@@ -81,7 +82,7 @@ def test_the_start_after_a_kill_in_the_middle_of_a_line_is_not_lost(store, file)
 
 
 def test_what_is_no_event_is_left_out(store, file):
-    tail = EventTail(store.backend)
+    tail = EventTail(store.backend.read)
     file(b"\n[1]\n\xff\xfe\n" + lines(started()))
     assert [event["type"] for event in tail.read(WORK)] == ["started"]
     sums = activity(
@@ -95,7 +96,7 @@ def test_what_is_no_event_is_left_out(store, file):
 
 
 def test_the_copy_beside_the_payload_goes_on_where_the_work_folder_ended(store, file):
-    tail = EventTail(store.backend)
+    tail = EventTail(store.backend.read)
     file(lines(started(), trained(1)))
     assert len(tail.read(WORK)) == 2
     store.backend.remove("work/k")
@@ -107,7 +108,7 @@ def test_the_copy_beside_the_payload_goes_on_where_the_work_folder_ended(store, 
 @pytest.mark.parametrize("steps", [1, 40])
 def test_the_file_of_another_node_is_new_from_its_beginning(store, file, steps):
     """Shorter than what was read, or longer."""
-    tail = EventTail(store.backend)
+    tail = EventTail(store.backend.read)
     file(lines(started(1.0), *map(trained, range(1, 20))))
     tail.read(WORK)
     file(lines(started(2.0), *(trained(step) for step in range(10, 10 + steps))))
@@ -120,7 +121,7 @@ def test_a_bucket_is_read_by_ranges_too(s3_url):
     from artifacts_schema.store import Store
 
     store = Store.open(s3_url)
-    tail, first = EventTail(store.backend), lines(started(), trained(1))
+    tail, first = EventTail(store.backend.read), lines(started(), trained(1))
     assert tail.read(WORK) == []
     store.backend.replace(WORK, first)
     assert len(tail.read(WORK)) == 2
@@ -182,3 +183,20 @@ def test_names_from_outside_are_bounded():
     assert len(sums.alerts) == MOST_NAMES + 1
     assert sums.alerts[OTHER] == 20
     assert len(sums.training.held_out) == MOST_NAMES
+
+
+def test_a_held_file_is_read_to_its_end_after_its_removal_and_a_new_one_is_taken(tmp_path):
+    path = tmp_path / "events.jsonl"
+    tail = EventTail(HeldFile().read)
+    tail.skip(str(path))
+    path.write_bytes(lines(started(1.0)))
+    tail.skip(str(path))
+    with path.open("ab") as more:
+        more.write(lines(trained(1)) + b'{"type": "cu')
+    assert [event["training_step"] for event in tail.read(str(path))] == [1]
+    with path.open("ab") as more:
+        more.write(b't"}\n')
+    path.unlink()
+    assert [event["type"] for event in tail.read(str(path))] == ["cut"]
+    path.write_bytes(lines(started(2.0)))
+    assert [event["time"] for event in tail.read(str(path))] == [2.0]

@@ -17,7 +17,7 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.runs import load_runs
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
-from flows.report.estimates import find_regressions
+from flows.report.paired_scores import find_regressions
 from tests.flows.orchestration.conftest import PLUGIN, STAGES, install
 
 QUIZ = """\
@@ -51,8 +51,8 @@ def test_a_score_that_fell_beyond_chance_is_found_against_the_run_before(tmp_pat
         worse.append(find_regressions(store, next(load_runs(store, "quizzes"))))
     assert [len(one) for one in worse] == [0, 0, 0, 1]
     (fall,) = worse[3]
-    assert (fall.a.estimate.value, fall.b.estimate.value) == (235 / 400, 0.4)
-    assert (fall.outcome, fall.high < 0) == ("worse", True)
+    assert (fall.before, fall.after, fall.paired) == (235 / 400, 0.4, False)
+    assert fall.high < 0
 
 
 @pytest.mark.parametrize(

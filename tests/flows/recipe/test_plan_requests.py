@@ -29,6 +29,13 @@ steps:
   read: {stage: lines, inputs: {snapshot: crawl}}
   measure: {stage: measure, inputs: {documents: read}}
 """
+BY_SNAPSHOT = """\
+name: many
+snapshots:
+{snapshots}
+steps:
+  read: {{stage: lines, for_each: snapshots, inputs: {{snapshot: each}}}}
+"""
 STEP = """\
   choose{n}:
     stage: choose
@@ -159,3 +166,30 @@ def test_a_cut_cache_is_read_again_from_the_store(finished, s3_server):
     made, requests = plan(open_pipeline, s3_server)
     assert made.count("reuse") == 7
     assert requests >= 7
+
+
+def test_a_warm_plan_of_many_snapshots_asks_for_listings_only(project, inline, s3_url, s3_server):
+    recipe = project / "many.yaml"
+    entries = "\n".join(f'  week{n:02d}: {{files: ["data/a/*.txt"]}}' for n in range(30))
+    recipe.write_text(BY_SNAPSHOT.format(snapshots=entries))
+
+    def open_pipeline():
+        return Pipeline.open(Request(str(recipe), f"{s3_url}/store"))
+
+    Store.open(f"{s3_url}/store", create=True)
+    execute(open_pipeline(), dispatch=inline)
+    plan(open_pipeline, s3_server)
+    made, requests = plan(open_pipeline, s3_server)
+    assert made.count("reuse") == 30
+    assert requests < 20
+    store = open_pipeline().store
+    cut, forgotten = (open_pipeline().snapshots[name] for name in ("week03", "week04"))
+    digest = forgotten.output("snapshot").digest
+    store.write_locations(digest, {})
+    store.backend.replace(store.payload(cut, "snapshot", "snapshot.json"), b"x")
+    again = open_pipeline()
+    assert again.snapshots["week03"].attempt != cut.attempt, "it was taken again"
+    assert store.locations(digest), "and the places of the files of week04 are known again"
+    assert again.plan().count("reuse") == 30
+    (project / "data" / "a" / "more.txt").write_text("more\n")
+    assert open_pipeline().plan().count("run") == 30

@@ -146,7 +146,7 @@ def test_a_file_changed_at_equal_size_and_time_is_a_new_snapshot(given, store, p
 def test_a_file_that_vanishes_before_it_is_hashed_is_told(given, store):
     found = [*find_files(given("data/a")), snapshots.SnapshotFile("gone", "/nonexistent/gone")]
     with pytest.raises(InputError, match="/nonexistent/gone: "):
-        snapshots.pin_files(store, found)
+        snapshots.pin_files(snapshots.KnownFiles(store), found)
 
 
 def test_first_takes_the_first_by_pattern_and_share_by_the_hash_of_the_name(given, project):

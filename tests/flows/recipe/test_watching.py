@@ -36,6 +36,15 @@ def test_rate_and_time_left_are_those_of_the_last_half_minute_and_of_this_attemp
     assert live.tokens_per_second == pytest.approx(500.0)  # 10,000 tokens in the last 20 s.
 
 
+def test_a_rollback_begins_the_rate_again():
+    live = LiveProgress()
+    for tokens, time in ((8_000, 50.0), (9_000, 51.0), (4_000, 60.0)):
+        live.add(metric(tokens, time))
+    assert live.tokens_per_second is None
+    live.add(metric(4_500, 61.0))
+    assert live.tokens_per_second == pytest.approx(500.0)
+
+
 def test_a_long_curve_is_thinned_and_keeps_its_whole_span():
     live = LiveProgress()
     for step in range(10 * POINTS):

@@ -154,14 +154,22 @@ def every_kind(text: str = "name") -> list[Figure]:
         TextFigure(f"{text} text", text, text),
         CurveFigure(
             f"{text} curve", axis, axis,
-            (Series(f"{text} a", x, tuple(v * 0.5 for v in x)), Series(text, (3,), (4.0,))),
+            (
+                Series(
+                    f"{text} a", x, tuple(v * 0.5 for v in x),
+                    low=tuple(v * 0.4 for v in x), high=(*(v * 0.6 for v in x[:-1]), None),
+                ),
+                Series(text, (3,), (4.0,)),
+            ),
             (Mark(4, f"{text} mark"),), text,
         ),
         BarFigure(f"{text} bars", (f"{text} 1", f"{text} 2", "3"), axis, bars, note=text),
         BarFigure(f"{text} stack", (f"{text} 1", f"{text} 2", "3"), axis, bars, stacked=True),
         HistogramFigure(f"{text} histogram", axis, (0, 1, 2, 3), bars, text, text),
         MatrixFigure(f"{text} matrix", (text, "b"), ("c", text), ((1, None), (-2, 0)), note=text),
-        IntervalFigure(f"{text} scores", axis, (Estimate(text, 0.5, 0.4, 0.6, 0.25, 9),), text),
+        IntervalFigure(
+            f"{text} scores", axis, (Estimate(text, 0.5, 0.4, 0.6, 0.25, 9, ((text, 0.3),)),), text
+        ),
         SamplesFigure(f"{text} samples", (Sample(text, text, text, ((text, text),)),), text),
         PairsFigure(
             f"{text} pairs",

@@ -109,6 +109,7 @@ def test_ingots_own_fields_pass_unchanged() -> None:
         "prompt": "The function does",
         "choices": [" this", " that"],
         "answer": 1,
+        "requests": [],
         "metadata": "{}",
     }
     assert {k: v for k, v in benchmark_row(dict(row), ORIGIN).items() if k != "metadata"} == {

@@ -16,8 +16,9 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
 from stages.dedup.index_files import PARTS
-from stages.dedup.stage import Dedup
+from stages.dedup.stage import Dedup, MergeIndexes
 from stages.engine import Context, Stage
+from stages.engine.protocol import Upstream
 
 Make = Callable[..., Any]
 TEXTS = families(3, 12, seed=7)
@@ -370,3 +371,14 @@ def test_huge_words_and_huge_documents(
     (partner,) = told[4]["partners"]
     assert partner["doc_id"] == ids[5]
     assert partner["similarity"] >= 0.9997
+
+
+@pytest.mark.parametrize("stage", [Dedup, MergeIndexes])
+def test_an_index_that_will_not_be_kept_is_refused_before_anything_runs(stage: type[Stage]) -> None:
+    def upstream(index: bool) -> Upstream:
+        config = Dedup.Config.parse({"index": index}, where="dedup.config")
+        return Upstream("monday", "dedup_index", "dedup_index", Dedup, config)
+
+    stage.check_plan(stage.Config(), {"dedup_index": (upstream(True), upstream(True))})
+    with pytest.raises(UsageError, match="monday keeps no index"):
+        stage.check_plan(stage.Config(), {"dedup_index": (upstream(True), upstream(False))})

@@ -17,7 +17,7 @@ from artifacts_schema.store import cache, layout
 from flows.recipe.recipe import snapshot_entry
 from flows.recipe.snapshots import take_snapshot
 from stages.engine import transfers
-from stages.engine.events import EventReader, EventWriter
+from stages.engine.events import EventTail, EventWriter, HeldFile
 from stages.engine.transfers import (
     Board,
     Relay,
@@ -44,10 +44,10 @@ def every_call_is_told(monkeypatch):
 def progress(tmp_path, monkeypatch):
     """An event writer that thins nothing; `progress.lines()` are the progress lines it wrote."""
     monkeypatch.setattr("stages.engine.events.PROGRESS_SECONDS", 0.0)
-    writer, reader = EventWriter(tmp_path / "e.jsonl"), EventReader(tmp_path / "e.jsonl")
+    writer, tail = EventWriter(tmp_path / "e.jsonl"), EventTail(HeldFile().read)
     writer.lines = lambda: [
         f"{event['label']}: {event['done']} of {event['total']} {event['unit']}"
-        for event in reader.read()
+        for event in tail.read(str(tmp_path / "e.jsonl"))
     ]
     yield writer
     writer.close()

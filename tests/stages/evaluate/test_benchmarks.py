@@ -3,22 +3,29 @@ import math
 import numpy as np
 import pytest
 
-from stages.evaluate.benchmarks import Item, Scorer, delimited, measure_choices, measure_texts
+from stages.evaluate.benchmarks import Item, ItemRequest, delimited
+from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.scoring.choices import choice_observations
-from stages.scoring.likelihood import continuation_request, encode_text, log_likelihoods
+from stages.scoring.likelihood import (
+    Scored,
+    continuation_request,
+    encode_text,
+    token_log_likelihoods,
+)
 
 
 class Preset(Scorer):
     """A scorer whose model finds the choices as likely as the test says."""
 
     def score(self, groups):
-        return [[np.array([one]) for one in self.unigram_nll[: len(group)]] for group in groups]
+        scores = [Scored(np.array([one]), False) for one in self.unigram_nll]
+        return [scores[: len(group)] for group in groups]
 
 
 def measured(scorer, item):
-    choices, bad = measure_choices(scorer, [item], " ")
-    assert bad == []
-    return {one.metric: one for one in choice_observations(choices, ("sum", "bytes"))}
+    found = measure_choices(scorer, [item], " ")
+    assert found.bad == []
+    return {one.metric: one for one in choice_observations(found.choices, ("sum", "bytes"))}
 
 
 @pytest.mark.parametrize(
@@ -53,20 +60,37 @@ def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
         continuation_request(tokenizer, "The capital is", choice, prefix=0)
         for choice in (" Rome", " Paris")
     ]
-    scores = log_likelihoods(model, requests)
+    scores = np.array([one.sum() for one in token_log_likelihoods(model, requests)])
     assert found["accuracy"].numerator == float(scores.argmax() == 1)
     expected = -scores[1] / math.log(2)
     assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)
 
 
+def test_a_choice_with_a_context_of_its_own_follows_that_and_the_prompt(model, tokenizer):
+    contexts = (" of Italy", " of France")
+    put = ItemRequest("The capital", (" is Rome", " is Rome"), "cloze", 0, contexts=contexts)
+    item = Item("quiz", "1", "multiple_choice", "Which?", ("Italy", "France"), 0, requests=(put,))
+    found = measure_choices(Scorer(model, tokenizer, 0, None, 4096), [item], " ")
+    requests = [
+        continuation_request(tokenizer, "The capital" + context, " is Rome", prefix=0)
+        for context in contexts
+    ]
+    scores = [math.fsum(one) for one in token_log_likelihoods(model, requests)]
+    assert scores[0] != scores[1]
+    measured = [math.fsum(choice.log_likelihoods) for choice in found.choices]
+    assert measured == pytest.approx(scores, abs=1e-4)
+    assert len({choice.prompt_digest for choice in found.choices}) == 2
+    assert not found.notes  # Equal endings of two sentences are not equal choices.
+
+
 def test_choices_after_nothing_are_measured_where_they_are_wanted(model, tokenizer):
     item = Item("quiz", "1", "multiple_choice", "The capital is", ("Rome", "Paris"), 1)
     scorer = Scorer(model, tokenizer, 0, None, 4096)
-    plain, _ = measure_choices(scorer, [item], " ")
+    plain = measure_choices(scorer, [item], " ").choices
     assert [one.unconditional for one in plain] == [None, None]
-    both, _ = measure_choices(scorer, [item], " ", unconditional=True)
+    both = measure_choices(scorer, [item], " ", unconditional=True).choices
     requests = [continuation_request(tokenizer, "", one, prefix=0) for one in ("Rome", "Paris")]
-    expected = log_likelihoods(model, requests)
+    expected = np.array([one.sum() for one in token_log_likelihoods(model, requests)])
     assert [one.unconditional for one in both] == pytest.approx(list(expected), abs=1e-4)
     sums = [[one.log_likelihood for one in choices] for choices in (plain, both)]
     assert sums[0] == pytest.approx(sums[1], abs=1e-4)
@@ -84,9 +108,11 @@ def test_a_choice_longer_than_the_context_is_a_bad_item_and_the_others_are_score
     long = Item("quiz", "long", "multiple_choice", "It is", ("x y z " * 100, "cat"), 1)
     short = Item("quiz", "short", "multiple_choice", "It is", ("dog", "cat"), 1)
     scorer = Scorer(model, tokenizer, 0, None, 4096)
-    observed, bad = measure_choices(scorer, [long, short], " ")
-    assert {one.item_id for one in observed} == {"short"}
-    assert [(one.item_id, one.reason) for one in bad] == [("long", "choice_longer_than_context")]
+    found = measure_choices(scorer, [long, short], " ")
+    assert {one.item_id for one in found.choices} == {"short"}
+    assert [(one.item_id, one.reason) for one in found.bad] == [
+        ("long", "choice_longer_than_context")
+    ]
 
 
 def test_a_text_under_a_uniform_model_costs_the_logarithm_of_the_vocabulary(uniform, tokenizer):

@@ -88,6 +88,58 @@ def test_accuracies_and_bits_stand_in_figures_of_their_own(evaluated):
     assert (elo.name, elo.low, elo.high) == ("chess", None, None)
 
 
+def test_simpler_judges_are_marks_on_the_score_that_they_are_compared_with(evaluated):
+    rows = [
+        result("quiz", "accuracy", 0.5, 0.1, baseline=0.25),
+        result("quiz", "accuracy_ngram", 0.4, 0.1),
+        result("quiz", "accuracy_shortest", 0.3, 0.1),
+        result("other", "accuracy", 0.6, 0.1, baseline=0.25),
+    ]
+    figure = of(page(evaluated(rows)), "Accuracy with 95 % intervals")
+    quiz, other = figure.estimates
+    assert quiz.marks == (("n-gram model", 0.4), ("shortest choice", 0.3))
+    assert other.marks == ()
+    table = figure.table()
+    assert [column.heading for column in table.columns][5:7] == ["n-gram model", "shortest choice"]
+    assert table.rows[1][5:] == (None, None, 10)
+
+
+def test_the_page_of_score_names_the_checkpoint_and_how_far_it_was(evaluated, given, store):
+    checkpoint, output = given("checkpoint", {"state.json": {}})
+    reference = store.reference(checkpoint, output)
+    before = evaluated([result("quiz", "accuracy", 0.5)]).manifest
+    measured = before.model_copy(update={"inputs": {"checkpoint": (reference,)}})
+    after = evaluated([result("quiz", "accuracy", 0.6)]).manifest
+    inputs = {"evaluation": (store.reference(before, "evaluation"),)}
+    scored = after.model_copy(update={"inputs": inputs})
+
+    class Known:
+        """The store, whose evaluation says what it measured."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        def manifest(self, stage, key):
+            if key == before.key:
+                return measured
+            found = store.manifest(stage, key)
+            counts = {"training_steps": 1200, "tokens": 300_000}
+            return found.model_copy(update={"counts": counts}) if key == checkpoint.key else found
+
+    (row,) = of(page(Artifact(Known(), scored)), "Checkpoint measured").rows
+    assert row == (checkpoint.stage, checkpoint.key[:12], reference.digest[:12], 1200, 300_000)
+
+
+def test_an_interval_that_may_be_too_narrow_is_named_below_the_scores(evaluated):
+    items = [item("quiz", str(n), "accuracy", float(n == 3)) for n in range(30)]
+    items += [item("sound", str(n), "accuracy", float(n < 9)) for n in range(30)]
+    rows = [result(name, "accuracy", 0.3, count=30) for name in ("quiz", "sound")]
+    artifact = evaluated(rows, items)
+    for table in (of(page(artifact), "Scores and baselines"), of(summary(artifact), "scores")):
+        assert "too narrow, or are none: quiz accuracy (one of 30)." in table.note
+        assert "sound" not in table.note
+
+
 def test_a_score_that_is_not_finite_is_named_and_not_drawn(evaluated):
     artifact = evaluated(
         [result("a", "bits_per_byte", math.nan), result("b", "bits_per_byte", 1.0, baseline=2.0)]
@@ -145,11 +197,40 @@ def test_contaminated_items_stand_beside_clean_ones(evaluated):
     found = page(evaluated([], items))
     assert of(found, "Contaminated and clean items").rows == (
         # Wilson's of 1 of 2, 1 of 1 and 1 of 1: n / (n + 1.96²) is the lower end where all hit
-        ("quiz", "accuracy", 2, 1, "0.500 (0.095–0.905)", "1.000 (0.207–1.000)"),
-        ("sound", "accuracy", 1, 0, "1.000 (0.207–1.000)", None),
-    )
+        # The difference by hand: -.5 - hypot(.405, 0) and -.5 + hypot(.405, .793).
+        (
+            "quiz", "accuracy", 0.0, 2, 1, "0.500 (0.095–0.905)", "1.000 (0.207–1.000)",
+            "-0.500 (-0.905 to +0.391)",
+        ),
+        ("sound", "accuracy", 0.0, 1, 0, "1.000 (0.207–1.000)", None, None),
+    )  # fmt: skip
     unknown = page(evaluated([], [item("quiz", "1", "accuracy", 1.0)]))
     assert unknown == []
+
+
+def test_contaminated_items_are_told_apart_at_every_bound_where_the_search_is_there(
+    evaluated, given, store
+):
+    """Ten items; of items 0 to 4 the corpus holds 10, 20, … 50 %: right are 0 to 4 and 9."""
+    items = [item("quiz", str(n), "accuracy", float(n < 5 or n == 9), n < 5) for n in range(10)]
+    hits = [
+        {"benchmark": "quiz", "item_id": str(n), "documents": 1, "ngrams": 10, "ngrams_hit": n + 1}
+        for n in range(5)
+    ]
+    contamination, output = given("contamination", {"items.parquet": hits})
+    artifact = evaluated([], items)
+    inputs = {"contamination": (store.reference(contamination, output),)}
+    artifact = Artifact(store, artifact.manifest.model_copy(update={"inputs": inputs}))
+    table = of(page(artifact), "Contaminated and clean items")
+    assert [row[2:5] for row in table.rows] == [
+        (0.0, 5, 5), (0.1, 6, 4), (0.2, 7, 3), (0.3, 8, 2)
+    ]  # fmt: skip
+    assert [row[5].split()[0] for row in table.rows] == ["0.200", "0.333", "0.429", "0.500"]
+    curve = of(page(artifact), "quiz: accuracy by what is called contaminated")
+    clean, contaminated = curve.series
+    assert clean.y == pytest.approx((1 / 5, 2 / 6, 3 / 7, 4 / 8, 6 / 10, 6 / 10))
+    assert contaminated.y == (1.0,) * 4
+    assert all(low < y for low, y in zip(clean.low, clean.y, strict=True))
 
 
 def test_items_are_spread_over_bins_where_there_are_enough(evaluated):

@@ -67,25 +67,27 @@ def parts():
     ]
 
 
-def measure_alone(checkpoint, held_out, parts, precision="fp32"):
+def measure_alone(checkpoint, held_out, parts, dtype="float32"):
     """What one process measures."""
-    execution = EvaluateExecution(batch_tokens=BATCH_TOKENS, precision=precision)
-    with arithmetic(CPU, execution):
+    config = CONFIG.model_copy(update={"dtype": dtype})
+    execution = EvaluateExecution(batch_tokens=BATCH_TOKENS)
+    with arithmetic(CPU, dtype, 1):
         model = read_model(checkpoint)
         evaluator = Evaluator.open(
-            model, checkpoint, held_out, CONFIG, execution, check_stop=lambda: None
+            model, checkpoint, held_out, config, execution, check_stop=lambda: None
         )
         return [evaluator.measure(part) for part in parts]
 
 
-def measure_together(checkpoint, held_out, parts, layout, precision="fp32"):
+def measure_together(checkpoint, held_out, parts, layout, dtype="float32"):
     """The same on this rank."""
-    execution = EvaluateExecution(batch_tokens=BATCH_TOKENS, layout=layout, precision=precision)
+    config = CONFIG.model_copy(update={"dtype": dtype})
+    execution = EvaluateExecution(batch_tokens=BATCH_TOKENS, layout=layout)
     ranks = Ranks.from_group(CPU, layout)
-    with arithmetic(CPU, execution):
+    with arithmetic(CPU, dtype, 1):
         model = read_spread(checkpoint, ranks)
         evaluator = Evaluator.open(
-            model, checkpoint, held_out, CONFIG, execution, ranks=ranks, check_stop=lambda: None
+            model, checkpoint, held_out, config, execution, ranks=ranks, check_stop=lambda: None
         )
         return [evaluator.measure(part) for part in parts]
 
@@ -124,8 +126,8 @@ def test_ranks_measure_what_one_process_does(checkpoint, packed, read_input, par
 def test_reduced_precision_holds_on_ranks(checkpoint, packed, read_input, parts):
     """bfloat16 has 8 bits of mantissa: a part in 256 of each logit."""
     inputs = read_input(*checkpoint), [read_input(packed, "held_out")], parts[1:2]
-    exact, expected = measure_alone(*inputs), measure_alone(*inputs, "bf16")
-    for results in run_ranks(2, measure_together, *inputs, Layout(shard=2), "bf16"):
+    exact, expected = measure_alone(*inputs), measure_alone(*inputs, "bfloat16")
+    for results in run_ranks(2, measure_together, *inputs, Layout(shard=2), "bfloat16"):
         assert_alike(results, expected, 1e-3)
         assert results[0].observed != exact[0].observed
 
@@ -166,16 +168,16 @@ def write(checkpoint):
     ranks = Ranks.from_group(CPU, Layout(data=2))
     model = read_spread(checkpoint, ranks)
     sampling = Sampling(1.0, top_p=1.0, seed=1 + ranks.rank)
-    return list(Generator(model).generate([0], sampling, max_new_tokens=8, ranks=ranks))
+    with Generator(model, ranks=ranks) as generator:
+        return list(generator.stream([0], sampling, max_new_tokens=8))
 
 
 def test_ranks_that_would_choose_other_tokens_take_those_of_rank_0(checkpoint, read_input, model):
-    before = model.backend
-    expected, other = (
-        list(Generator(model).generate([0], Sampling(1.0, 1.0, seed), max_new_tokens=8))
-        for seed in (1, 2)
-    )
-    model.attend_by(before)
+    with Generator(model) as generator:
+        expected, other = (
+            list(generator.stream([0], Sampling(1.0, 1.0, seed), max_new_tokens=8))
+            for seed in (1, 2)
+        )
     assert expected != other
     assert run_ranks(2, write, read_input(*checkpoint)) == [expected, expected]
 

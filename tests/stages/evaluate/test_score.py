@@ -83,3 +83,27 @@ def test_what_cannot_be_scored_is_refused(run_stage, measured, checkpoint, bench
     plain = run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [benchmarks]})
     with pytest.raises(InputError, match="after nothing"):
         run_stage(Score, {"normalisations": ["pmi"]}, {"evaluation": [(plain, "evaluation")]})
+
+
+def test_formulations_and_shots_that_were_measured_are_chosen_among(
+    run_stage, read_table, given, checkpoint
+):
+    ways = [("cloze", 0), ("cloze", 2), ("multiple_choice", 0)]
+    put = [
+        {"formulation": name, "shots": shots, "prompt": f"{shots} {name} is",
+         "choices": [" Paris", " Rome", " a dictionary"], "references": []}
+        for name, shots in ways
+    ]  # fmt: skip
+    items = [{**question(n, "quiz"), "requests": put} for n in range(3)]
+    some = given("benchmarks", {"0.parquet": items})
+    made = run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [some]})
+    of = lambda manifest: {  # noqa: E731
+        (row["formulation"], row["shots"]) for row in rows(read_table, manifest)
+    }
+    assert of(made) == set(ways)
+    inputs = {"evaluation": [(made, "evaluation")]}
+    assert of(run_stage(Score, {"formulations": ["cloze"]}, inputs)) == set(ways[:2])
+    assert of(run_stage(Score, {"shots": [0]}, inputs)) == {ways[0], ways[2]}
+    with pytest.raises(InputError, match="no item is left") as caught:
+        run_stage(Score, {"formulations": ["hybrid"]}, inputs)
+    assert "quiz (cloze, 2 shots)" in caught.value.hint

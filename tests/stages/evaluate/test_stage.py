@@ -187,14 +187,13 @@ def test_two_workers_measure_what_one_does(store, run_stage, given, checkpoint, 
     assert one.output("evaluation").digest == two.output("evaluation").digest
 
 
-def test_precision_is_in_the_layout_and_moves_scores_by_rounding_alone(
+def test_the_type_is_in_the_layout_and_moves_scores_by_rounding_alone(
     run_stage, read_table, checkpoint, packed
 ):
     """bfloat16 has 8 bits of mantissa: a part in 256 of each logit."""
     inputs, values = {"checkpoint": [checkpoint], "held_out": [(packed, "held_out")]}, []
-    for precision, dtype in (("fp32", "float32"), ("bf16", "bfloat16")):
-        execution = {"device": "cpu", "precision": precision}
-        made = run_stage(Evaluate, {**QUIET, "seed": len(values)}, inputs, execution)
+    for dtype in ("float32", "bfloat16"):
+        made = run_stage(Evaluate, {**QUIET, "dtype": dtype}, inputs, {"device": "cpu"})
         assert (made.layout["device"], made.layout["dtype"]) == ("cpu", dtype)
         values.append([row["value"] for row in rows_of(read_table, made)])
     assert values[0] != values[1]

@@ -6,15 +6,11 @@ from stages.scoring.generation import Generator, Sampling
 
 def generate(model, prompt, *, max_new_tokens, stop=(), temperature=0.0, seed=0):
     """Ids that follow, over a cache, of the whole distribution; the model keeps its attention."""
-    before = model.backend
-    try:
-        sampling = Sampling(temperature, top_p=1.0, seed=seed)
-        written = Generator(model).generate(
-            prompt, sampling, max_new_tokens=max_new_tokens, stop=stop
+    sampling = Sampling(temperature, top_p=1.0, seed=seed)
+    with Generator(model) as generator:
+        return list(
+            generator.stream(prompt, sampling, max_new_tokens=max_new_tokens, stop_ids=stop)
         )
-        return list(written)
-    finally:
-        model.attend_by(before)
 
 
 def test_greedy_takes_the_likeliest_token_each_time(model):
@@ -60,5 +56,5 @@ def test_a_prompt_longer_than_the_context_still_continues(model):
 
 
 def test_an_empty_prompt_is_refused(model):
-    with pytest.raises(ValueError, match="prompt is empty"):
+    with pytest.raises(ValueError, match="prompt 0 is empty"):
         generate(model, [], max_new_tokens=1)

@@ -1,5 +1,7 @@
 """Writing over a cache: the tokens and logits that whole forward passes give."""
 
+import itertools
+
 import pytest
 import torch
 from published_shapes import OWN, SHAPES
@@ -26,7 +28,7 @@ def generator(make_model):
 
 
 def write(generator, prompt, sampling=GREEDY, most=8, stop=()):
-    return list(generator.generate(prompt, sampling, max_new_tokens=most, stop=stop))
+    return list(generator.stream(prompt, sampling, max_new_tokens=most, stop_ids=stop))
 
 
 @torch.no_grad()
@@ -64,12 +66,13 @@ def test_greedy_tokens_are_those_of_generation_without_a_cache(generator):
 
 
 def test_a_later_turn_costs_its_new_tokens_alone(generator, monkeypatch):
-    lengths, forward = [], generator.model.forward
+    lengths, whole, single = [], generator._pass, generator._next
     monkeypatch.setattr(
-        generator.model, "forward",
-        lambda tokens, *rest, **more: lengths.append(tokens.shape[1])
-        or forward(tokens, *rest, **more),
-    )  # fmt: skip
+        generator,
+        "_pass",
+        lambda texts, *rest: lengths.append(len(texts[0])) or whole(texts, *rest),
+    )
+    monkeypatch.setattr(generator, "_next", lambda *rest: lengths.append(1) or single(*rest))
     answer = write(generator, [0, 20, 30], most=4)
     assert lengths == [3, 1, 1, 1]
     lengths.clear()
@@ -117,21 +120,30 @@ def test_it_ends_before_a_stop_token(generator):
 def test_a_pass_that_was_interrupted_leaves_no_trace(generator, make_model, monkeypatch):
     """Ctrl-C between two layers: the first has the new keys, the second has not."""
     expected = write(Generator(make_model(context=24, init_std=0.3)), [0, 20, 30, 40], most=3)
-    block, calls = generator.model.blocks[1], []
+    calls = []
 
     def interrupt(*arguments):
         calls.append(arguments)
         raise KeyboardInterrupt
 
-    write(generator, [0, 20], most=2)
-    with monkeypatch.context() as patch:
-        patch.setattr(block, "forward", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            write(generator, [0, 20, 30])
-    assert calls
-    assert write(generator, [0, 20, 30, 40], most=3) == expected
+    # Of several tokens by the modules, of one by `DecodeStep`.
+    first_norm = generator._decode._norm
+    for place, name, prompt in (
+        (generator.model.blocks[1], "forward", [0, 20, 30, 31]),
+        (generator._decode, "_norm", [0, 20, 30]),
+    ):
+        write(generator, [0, 20], most=2)
+        late = itertools.chain([first_norm, first_norm], itertools.repeat(interrupt))
+        hook = interrupt if name == "forward" else lambda *rest, late=late: next(late)(*rest)
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, hook)
+            with pytest.raises(KeyboardInterrupt):
+                write(generator, prompt)
+        assert calls
+        calls.clear()
+        assert write(generator, [0, 20, 30, 40], most=3) == expected
 
 
 def test_an_empty_prompt_is_refused(generator):
-    with pytest.raises(ValueError, match="prompt is empty"):
+    with pytest.raises(ValueError, match="prompt 0 is empty"):
         write(generator, [])

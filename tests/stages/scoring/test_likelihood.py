@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from stages.scoring.likelihood import (
-    Request,
-    log_likelihoods,
-    target_nll,
-)
+from stages.scoring.likelihood import Request, target_nll, token_log_likelihoods
+
+
+def log_likelihoods(model, given, **how):
+    return np.array([one.sum() for one in token_log_likelihoods(model, given, **how)])
 
 
 def alone(model, request: Request) -> float:

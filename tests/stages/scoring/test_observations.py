@@ -2,10 +2,13 @@ import math
 
 import pytest
 
+from artifacts_schema.errors import InputError
+from stages.scoring.metrics import row_label
 from stages.scoring.observations import (
     Observation,
     from_table,
     items_table,
+    merge_tasks,
     results_table,
     to_table,
 )
@@ -39,8 +42,10 @@ def test_bits_per_byte_weighs_documents_by_their_bytes():
     (row,) = results_table(observed).to_pylist()
     assert (row["value"], row["count"], row["baseline"]) == (230 / 110, 110, 4.0)
     assert [item["value"] for item in items_table(observed).to_pylist()] == [2.0, 3.0]
-    width = 1.959963984540054 * row["standard_error"]
-    assert (row["low"], row["high"]) == pytest.approx((230 / 110 - width, 230 / 110 + width))
+    # Without b 2, without a 3: sqrt(1/2 · ((1/11)² + (10/11)²)); t of 1 degree of freedom 12.7062.
+    assert row["standard_error"] == pytest.approx(0.646030, abs=1e-6)
+    assert row["high"] == pytest.approx(230 / 110 + 12.7062 * 0.646030, abs=1e-3)
+    assert row["low"] == 0
 
 
 def test_contaminated_items_are_flagged_and_the_score_without_them_stands_beside():
@@ -80,3 +85,53 @@ def test_items_of_a_cluster_are_one_unit_of_errors_and_intervals():
     items = items_table(observed, None, clusters).to_pylist()
     assert [item["cluster"] for item in items] == [clusters["quiz", str(i)] for i in range(40)]
     assert {item["weight"] for item in items} == {1.0}
+
+
+def test_formulations_and_numbers_of_shots_are_scores_of_their_own():
+    def put(value, formulation, shots):
+        return Observation("quiz", "a", "accuracy", value, formulation=formulation, shots=shots)
+
+    observed = [
+        put(1, "cloze", 0),
+        put(0, "cloze", 5),
+        put(0, "multiple_choice", 0),
+        put(1, None, None),
+    ]
+    rows = results_table(observed).to_pylist()
+    assert [(r["formulation"], r["shots"], r["value"]) for r in rows] == [
+        ("cloze", 0, 1.0),
+        ("cloze", 5, 0.0),
+        ("multiple_choice", 0, 0.0),
+        (None, None, 1.0),
+    ]
+    assert [row_label(row) for row in rows] == [
+        "quiz (cloze, 0 shots)",
+        "quiz (cloze, 5 shots)",
+        "quiz (multiple choice, 0 shots)",
+        "quiz",
+    ]
+    assert from_table(to_table(observed)) == observed
+    assert [row["shots"] for row in items_table(observed).to_pylist()] == [0, 5, 0, None]
+
+
+class Tasks:
+    """An output that holds these tasks."""
+
+    stage, key = "benchmarks", "0" * 64
+
+    def __init__(self, *tasks):
+        self.tasks = list(tasks)
+
+    def has(self, path):
+        return path == "tasks.json" and bool(self.tasks)
+
+    def read_json(self, path):
+        assert path == "tasks.json"
+        return self.tasks
+
+
+def test_tasks_of_several_inputs_are_merged_and_two_versions_of_one_are_refused():
+    arc, boolq = {"name": "arc", "version": 1}, {"name": "boolq", "version": 1}
+    assert merge_tasks([Tasks(boolq), Tasks(arc), Tasks(), Tasks(boolq)]) == [arc, boolq]
+    with pytest.raises(InputError, match="'arc' differ: version 1, and version 2 of benchmarks"):
+        merge_tasks([Tasks(arc), Tasks({**arc, "version": 2})])

@@ -1,0 +1,220 @@
+"""Result files that lm-eval wrote elsewhere: results_*.json, and samples_*.jsonl beside them."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from artifacts_schema.errors import InputError
+from stages.engine.reading.row import RowLimits
+from stages.engine.reading.rows import read_rows, row_format
+from stages.engine.sources import SourceFile
+from stages.engine.strict_json import parse_json
+from stages.harness.config import ImportScoresConfig
+from stages.harness.scores import TaskScores, make_record, observe, read_scores
+
+RECORD_BYTES = 20_000
+"""Of a task's settings, longest JSON that its record keeps of each."""
+KEPT_SETTINGS = ("output_type", "metric_list", "filter_list", "generation_kwargs", "repeats")
+WRONG = "these are no results of lm-eval 0.4"
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """A file of results, and the files of samples of the same run."""
+
+    name: str
+    content: dict[str, Any]
+    samples: tuple[SourceFile, ...]
+
+    @property
+    def model(self) -> str:
+        """The model's name; nothing else of its arguments, which may hold keys."""
+        config = self.content.get("config")
+        config = config if isinstance(config, dict) else {}
+        arguments = config.get("model_args")
+        if isinstance(arguments, str):
+            pairs = (part.partition("=") for part in arguments.split(","))
+            arguments = {key.strip(): value.strip() for key, _, value in pairs}
+        arguments = arguments if isinstance(arguments, dict) else {}
+        for value in (
+            self.content.get("model_name"),
+            arguments.get("pretrained"),
+            arguments.get("model"),
+            config.get("model"),
+        ):
+            if isinstance(value, str) and value:
+                return _without_address(value)
+        return "unknown"
+
+    def samples_of(self, task: str) -> list[SourceFile]:
+        """Files named after the task: `samples_TASK.jsonl` or `samples_TASK_DATE.jsonl`."""
+        pattern = re.compile(rf"samples_{re.escape(task)}(_\d[\dT.:-]*)?\.jsonl(\.\w+)?")
+        return [one for one in self.samples if pattern.fullmatch(posixpath.basename(one.name))]
+
+
+def read_result_files(files: Sequence[SourceFile], config: ImportScoresConfig) -> list[TaskScores]:
+    """Scores of every task that the config takes, in the order of their names.
+
+    InputError for results of several models, for a task that two files have, and for nothing.
+    """
+    runs = list(_result_files(files, config))
+    models = sorted({one.model for one in runs})
+    if config.model is not None:
+        runs = [one for one in runs if one.model == config.model]
+    elif len(models) > 1:
+        raise InputError(
+            f"holds results of several models: {', '.join(models)[:300]}",
+            where="snapshot",
+            hint="name one: model: NAME",
+        )
+    tasks: dict[str, tuple[str, TaskScores]] = {}
+    for one in runs:
+        for task in one.content["results"]:
+            if config.tasks and not any(fnmatchcase(task, part) for part in config.tasks):
+                continue
+            if task in tasks:
+                raise InputError(
+                    f"task '{task}' is in {tasks[task][0]} too",
+                    where=one.name,
+                    hint="take a snapshot of the files of one run",
+                )
+            tasks[task] = one.name, _read_task(one, task, config)
+    if not tasks:
+        known = f"models: {', '.join(models)[:300]}" if models else "it has no results_*.json"
+        raise InputError(
+            "the snapshot has no results that were named", where="snapshot", hint=known
+        )
+    return [tasks[name][1] for name in sorted(tasks)]
+
+
+def _result_files(files: Sequence[SourceFile], config: ImportScoresConfig) -> Iterator[ResultFile]:
+    """Every JSON file as results; with the samples of its folder, of its date where it has one."""
+    jsons = [one for one in files if row_format(one.name) == "json"]
+    for file in jsons:
+        folder = posixpath.dirname(file.name)
+        siblings = [one for one in jsons if posixpath.dirname(one.name) == folder]
+        date = re.sub(r"^.*?(\d{4}-\d\d-\d\dT[\d.:-]+)?\.json.*$", r"\1", file.name) or None
+        samples = tuple(
+            one
+            for one in files
+            if row_format(one.name) == "jsonl"
+            and posixpath.dirname(one.name) == folder
+            and (len(siblings) == 1 or (date is not None and date.rstrip(".") in one.name))
+        )
+        yield ResultFile(file.name, _parse(file, config.max_file_bytes), samples)
+
+
+def _parse(file: SourceFile, limit: int) -> dict[str, Any]:
+    if file.bytes > limit:
+        raise InputError(
+            f"has {file.bytes:,} bytes, more than {limit:,}",
+            where=file.name,
+            hint="set `max_file_bytes` if these are results of lm-eval",
+        )
+    with file.open() as stream:
+        raw = stream.read()
+    try:
+        # lm-eval writes NaN where it has no error: no score, as its "N/A".
+        value = parse_json(raw, parse_constant=lambda _: None)
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", where=file.name) from None
+    results = value.get("results") if isinstance(value, dict) else None
+    if not isinstance(results, dict) or not all(isinstance(one, dict) for one in results.values()):
+        raise InputError(WRONG, where=file.name, hint="an object with `results` by task")
+    if results and not any("," in key for one in results.values() for key in one):
+        raise InputError(
+            "its metrics name no filter",
+            where=file.name,
+            hint="lm-eval before 0.4 wrote it, or another program: run it again with 0.4",
+        )
+    parsed: dict[str, Any] = value
+    return parsed
+
+
+def _read_task(file: ResultFile, task: str, config: ImportScoresConfig) -> TaskScores:
+    content = file.content
+    shots = _member(content, "n-shot", task)
+    shots = shots if isinstance(shots, int) and not isinstance(shots, bool) else None
+    better = _member(content, "higher_is_better", task)
+    scores = read_scores(content["results"][task], better if isinstance(better, dict) else {})
+    samples = [row for one in file.samples_of(task) for row in _rows(one, scores, config)]
+    observed = observe(task, shots, samples, scores)
+    settings = _member(content, "configs", task)
+    version = _member(content, "versions", task)
+    record = make_record(
+        task,
+        str(version)[:80] if version is not None else "unknown",
+        scores,
+        harness=str(content.get("lm_eval_version") or "of an unknown version")[:80],
+        model=file.model,
+        settings={
+            **_kept(settings if isinstance(settings, dict) else {}),
+            "chat": bool(content.get("chat_template")),
+            "limit": _limit(content),
+        },
+    )
+    return TaskScores(
+        task, shots, _count(content, task, len(samples)), tuple(scores), tuple(observed), record
+    )
+
+
+def _rows(
+    file: SourceFile, scores: Sequence[Any], config: ImportScoresConfig
+) -> Iterator[dict[str, Any]]:
+    """Samples of a file; InputError for a row that lm-eval does not write."""
+    for row in read_rows(file, RowLimits(row=config.max_row_bytes)):
+        where = f"{file.name}, row at {row.record}"
+        if row.value is None:
+            raise InputError(f"{row.reason} {row.detail or ''}".strip(), where=where)
+        sample = row.value
+        if not isinstance(sample.get("doc_hash"), str):
+            raise InputError(
+                "a sample has no doc_hash, by which rows are paired",
+                where=where,
+                hint="leave files of samples out of the snapshot, or run lm-eval 0.4.3 or later",
+            )
+        if not isinstance(sample.get("metrics"), list):
+            raise InputError("a sample does not say its metrics", where=where, hint=WRONG)
+        yield sample
+
+
+def _member(content: Mapping[str, Any], section: str, task: str) -> Any:
+    values = content.get(section)
+    return values.get(task) if isinstance(values, dict) else None
+
+
+def _count(content: Mapping[str, Any], task: str, samples: int) -> int:
+    """Rows of the task that were measured."""
+    rows = _member(content, "n-samples", task)
+    counts = (
+        rows.get("effective") if isinstance(rows, dict) else None,
+        content["results"][task].get("sample_len"),
+    )
+    return next((one for one in counts if isinstance(one, int) and one >= 0), samples)
+
+
+def _limit(content: Mapping[str, Any]) -> float | None:
+    config = content.get("config")
+    limit = config.get("limit") if isinstance(config, dict) else None
+    return limit if isinstance(limit, int | float) else None
+
+
+def _kept(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: settings[name]
+        for name in KEPT_SETTINGS
+        if name in settings and len(json.dumps(settings[name])) <= RECORD_BYTES
+    }
+
+
+def _without_address(name: str) -> str:
+    """A model's name; of a URL, which may hold credentials, its last part."""
+    if "://" in name:
+        name = name.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
+    return name[:200]

@@ -1,0 +1,352 @@
+"""The harness stage beside lm-eval's own Hugging Face adapter on the released checkpoint."""
+
+import json
+import math
+import re
+
+import pytest
+
+pytest.importorskip("lm_eval", reason="needs lm-eval: pip install 'ingot[harness]'")
+
+from artifacts_schema.errors import InputError
+from stages.evaluate.stage import Evaluate
+from stages.export.stage import Export
+from stages.harness.scores import NAMES
+from stages.harness.stage import Harness, ImportScores
+
+from .conftest import DATA, FILES, ROWS, TEXTS, lines
+
+QUIET = {"text_prompts": [], "chat_prompts": []}
+
+
+@pytest.fixture
+def measure(run_stage, checkpoint, snapshot):
+    def run(config, files=None, which=checkpoint, **execution):
+        inputs = {"checkpoint": [which], "snapshot": [snapshot(files or {**FILES, **DATA})]}
+        return run_stage(Harness, config, inputs, execution)
+
+    return run
+
+
+@pytest.fixture
+def read_samples(read_input):
+    def read(manifest):
+        records = read_input(manifest, "evaluation").read_json("tasks.json")
+        samples = read_input(manifest, "samples")
+        return {
+            one["name"]: [
+                json.loads(line)
+                for line in samples.read_bytes(one["harness"]["samples"]).splitlines()
+            ]
+            for one in records
+        }
+
+    return read
+
+
+def results_of(read_table, manifest):
+    rows = read_table(manifest, "evaluation", "results.parquet").to_pylist()
+    return {(row["benchmark"], row["metric"]): row for row in rows}
+
+
+@pytest.fixture
+def by_transformers(run_stage, read_input, checkpoint, tmp_path, monkeypatch):
+    """`by_transformers(tasks, shots)` → lm-eval's results and samples of the released model."""
+
+    def run(names, shots):
+        from lm_eval import simple_evaluate
+        from lm_eval.models.huggingface import HFLM
+        from lm_eval.tasks import TaskManager
+
+        # A release is verified in a process of its own, which another test is about.
+        from stages.export import load_release, verify
+
+        monkeypatch.setattr(
+            verify,
+            "_run",
+            lambda release, probes, register: {
+                **load_release.main(str(release), str(probes), register),
+                "ingot_absent": True,
+            },
+        )
+        released = run_stage(Export, {}, {"checkpoint": [checkpoint]})
+        release = read_input(released, "release")
+        folder = tmp_path / "release"
+        folder.mkdir()
+        for name in release.paths():
+            (folder / name).write_bytes(release.read_bytes(name))
+        tasks = tmp_path / "tasks"
+        for name, text in {**FILES, **DATA}.items():
+            path = tasks / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace("data/", f"{tasks}/data/"), encoding="utf-8")
+        return simple_evaluate(
+            model=HFLM(pretrained=str(folder), device="cpu", dtype="float32", batch_size=4),
+            tasks=list(names),
+            num_fewshot=shots,
+            task_manager=TaskManager(include_path=str(tasks), include_defaults=False),
+            bootstrap_iters=0,
+        )
+
+    return run
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("shots", [0, 2])
+def test_items_agree_with_the_hugging_face_adapter(
+    measure, read_samples, read_table, by_transformers, shots
+):
+    names = ("colours", "last_word", "written") if shots == 0 else ("colours",)
+    made = measure({"tasks": names, "shots": shots})
+    theirs = by_transformers(names, shots)
+    ours = read_samples(made)
+    for name in names:
+        for one, other in zip(
+            ours[name],
+            sorted(theirs["samples"][name], key=lambda row: (row["doc_id"], row["filter"])),
+            strict=True,
+        ):
+            for field in ("doc_hash", "prompt_hash", "target_hash", "filter", "metrics"):
+                assert one[field] == other[field]
+            if name == "written":
+                assert one["resps"] == [list(map(str, some)) for some in other["resps"]]
+                continue
+            for mine, (score, greedy) in zip(
+                one["filtered_resps"], other["filtered_resps"], strict=True
+            ):
+                assert float(mine[0]) == pytest.approx(score, abs=1e-4)
+                assert mine[1] == str(greedy)
+    results = results_of(read_table, made)
+    for (name, metric), row in results.items():
+        known = {ours: theirs for theirs, ours in NAMES.items()}
+        base, _, chosen = metric.partition("/")
+        theirs_value = theirs["results"][name][f"{known.get(base, base)},{chosen or 'none'}"]
+        assert row["value"] == pytest.approx(theirs_value, rel=1e-4)
+        assert row["shots"] == shots
+    assert results["colours", "accuracy"]["count"] == len(ROWS)
+    # Three rows of two choices, three of three.
+    assert results["colours", "accuracy"]["baseline"] == pytest.approx((3 / 2 + 3 / 3) / 6)
+
+
+def test_rolling_bits_per_byte_are_those_of_evaluate(
+    measure, read_table, run_stage, checkpoint, given
+):
+    made = measure({"tasks": ["texts"]})
+    items = [
+        {"benchmark": "texts", "item_id": str(n), "form": "text", "prompt": row["text"],
+         "choices": [], "answer": None, "metadata": "{}", "requests": []}
+        for n, row in enumerate(TEXTS)
+    ]  # fmt: skip
+    benchmarks = given("benchmarks", {"00000.parquet": items})
+    own = run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [benchmarks]})
+    ours, theirs = results_of(read_table, made), results_of(read_table, own)
+    value = ours["texts", "bits_per_byte"]["value"]
+    assert value == pytest.approx(theirs["texts", "bits_per_byte"]["value"], abs=1e-6)
+    assert ours["texts", "bits_per_byte"]["standard_error"] > 0
+    perplexity = ours["texts", "byte_perplexity"]
+    assert perplexity["value"] == pytest.approx(2**value, rel=1e-6)
+    assert perplexity["standard_error"] is None
+
+
+@pytest.mark.full
+def test_of_rolling_texts_the_second_bos_is_the_difference(
+    measure, read_table, by_transformers, checkpoint, read_input
+):
+    """lm-eval puts its prefix before the BOS of the tokenizer, and scores that BOS, once a text."""
+    from stages.model.files import read_model, read_tokenizer
+    from stages.scoring.likelihood import encode_text, rolling_requests, score_requests
+    from stages.tokens.vocabulary import SpecialTokens
+
+    theirs = by_transformers(["texts"], 0)["results"]["texts"]["bits_per_byte,none"]
+    source = read_input(*checkpoint)
+    model, tokenizer = read_model(source), read_tokenizer(source)
+    described = source.read_json("tokenizer_config.json")
+    begin = SpecialTokens.from_config(tokenizer, described).context
+    context = model.config.context
+
+    def bits(prefix):
+        requests = [
+            one
+            for row in TEXTS
+            for one in rolling_requests([*prefix, *encode_text(tokenizer, row["text"])], context)
+        ]
+        nats = -sum(sum(one.log_likelihoods) for one in score_requests(model, requests))
+        return nats / math.log(2) / sum(len(row["text"].encode()) for row in TEXTS)
+
+    ours = results_of(read_table, measure({"tasks": ["texts"]}))["texts", "bits_per_byte"]["value"]
+    assert ours == pytest.approx(bits([begin]), abs=1e-5)
+    assert theirs == pytest.approx(bits([begin, begin]), abs=1e-5)
+
+
+def test_equal_bytes_after_kills_and_finished_tasks_are_kept(measure, read_input, monkeypatch):
+    import stages.harness.measure as module
+
+    class Killed(BaseException):
+        pass
+
+    config = {"tasks": ["last_word", "colours", "texts"]}
+    observe, measured = module.observe, []
+
+    def die(task, *arguments):
+        measured.append(task)
+        if len(measured) in (2, 4):
+            raise Killed
+        return observe(task, *arguments)
+
+    monkeypatch.setattr(module, "observe", die)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            measure(config)
+    after = measure(config)
+    assert measured == ["last_word", "colours", "colours", "texts", "texts"]
+    monkeypatch.setattr(module, "observe", observe)
+    # Another limit is another key; above the rows there are it measures the same.
+    again = measure({**config, "limit": 1000})
+    for output in ("evaluation", "samples"):
+        tables = [
+            {
+                path: read_input(one, output).read_bytes(path)
+                for path in read_input(one, output).paths()
+                if path != "tasks.json"
+            }
+            for one in (after, again)
+        ]
+        assert tables[0] == tables[1]
+
+
+def test_batch_size_moves_no_choice_and_no_score_beyond_the_tolerance(measure, read_samples):
+    small, large = (
+        read_samples(measure({"tasks": ["colours"], "shots": 1}, batch_tokens=size))
+        for size in (1, 5000)
+    )
+    for one, other in zip(small["colours"], large["colours"], strict=True):
+        assert one["acc"] == other["acc"]
+        for (a, _), (b, _) in zip(one["filtered_resps"], other["filtered_resps"], strict=True):
+            assert float(a) == pytest.approx(float(b), abs=1e-4)
+
+
+def test_samples_are_what_import_scores_reads_and_pair_with_another_model(
+    measure, read_input, read_table, run_stage, snapshot
+):
+    made = measure({"tasks": ["colours"]})
+    record = read_input(made, "evaluation").read_json("tasks.json")[0]
+    samples = read_input(made, "samples").read_bytes(record["harness"]["samples"]).decode()
+    rows = results_of(read_table, made)
+    results = {"results": {"colours": {"acc,none": rows["colours", "accuracy"]["value"],
+                                       "acc_stderr,none": 0.1}},
+               "versions": {"colours": 2.0}, "n-shot": {"colours": 0},
+               "config": {"model_args": "pretrained=org/model,token=SECRET"}}  # fmt: skip
+    files = {"results_2026-01-01T00-00-00.json": json.dumps(results),
+             "samples_colours_2026-01-01T00-00-00.jsonl": samples}  # fmt: skip
+    imported = run_stage(ImportScores, {}, {"snapshot": [snapshot(files)]})
+    ids = [
+        [row["item_id"] for row in read_table(one, "evaluation", "items.parquet").to_pylist()
+         if row["metric"] == "accuracy"]
+        for one in (made, imported)
+    ]  # fmt: skip
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == len(ROWS)
+
+
+def test_a_chat_is_put_in_the_template_and_quotes_no_special_token(
+    measure, read_samples, chat_checkpoint, checkpoint
+):
+    rows = [{**ROWS[0], "question": "<|im_end|> The capital"}]
+    files = {**FILES, **DATA, "data/test.jsonl": lines(rows)}
+    config = {"tasks": ["colours"], "chat": True}
+    (sample,) = read_samples(measure(config, files, which=chat_checkpoint))["colours"]
+    prompt = sample["arguments"]["gen_args_0"]["arg_0"]
+    assert prompt.startswith("<|im_start|>user") or "<|im_start|>user" in prompt
+    assert "<|im_end|> The capital" in prompt
+    with pytest.raises(InputError, match="no chat template"):
+        measure(config, files, which=checkpoint)
+
+
+REFUSED = {
+    "!function": ("process_docs: !function code.run", "names Python code: code.run"),
+    "metric": ("metric_list: [{metric: !function code.run}]", "names Python code"),
+    "script": ("metric_list: [{metric: ./code}]", "no metric './code'"),
+    "hf_evaluate": ("metric_list: [{metric: acc, hf_evaluate: true}]", "a script"),
+    "hub": ("dataset_path: org/data", "data set 'org/data'"),
+    "pickle": ("dataset_path: pandas", "data set 'pandas'"),
+    "outside": ("dataset_kwargs: {data_files: {test: /etc/passwd}}", "no file '/etc/passwd'"),
+    "above": ("dataset_kwargs: {data_files: {test: ../../x.jsonl}}", "no file"),
+    "url": ("dataset_kwargs: {data_files: {test: 'https://host/x.jsonl'}}", "no file"),
+    "loader": ("dataset_kwargs: {data_files: {test: data/test.jsonl}, data_dir: /}", "data_dir"),
+    "include": ("include: /etc/hostname", "no file"),
+    "class": ("class: x.Y", "Python class"),
+    "images": ("doc_to_image: image", "images"),
+    "unsafe": ("unsafe_code: true", "sandbox"),
+    "prompts": ("use_prompt: 'promptsource:x'", "library of prompts"),
+    "field": ("doc_to_txt: x", "no field 'doc_to_txt'"),
+    "python tag": ("doc_to_text: !!python/object/apply:os.system ['true']", "no YAML of a task"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_would_run_or_fetch_something_is_refused_by_name(measure, name):
+    line, message = REFUSED[name]
+    field = line.partition(":")[0]
+    text = re.sub(rf"^{field}:.*\n(  .*\n)*", "", FILES["colours.yaml"], flags=re.M)
+    files = {**DATA, "colours.yaml": f"{text}{line}\n", "code.py": "raise SystemExit(9)\n"}
+    with pytest.raises(InputError) as caught:
+        measure({"tasks": ["colours"]}, files)
+    assert message in str(caught.value)
+    assert "colours" in str(caught.value)
+
+
+def test_a_template_reaches_no_python(measure):
+    escape = "{{ ''.__class__.__mro__[1].__subclasses__() }}"
+    text = FILES["colours.yaml"].replace("Question: {{question}}", escape)
+    with pytest.raises(InputError, match=r"SecurityError|unsafe"):
+        measure({"tasks": ["colours"]}, {**DATA, "colours.yaml": text})
+
+
+def test_code_that_is_trusted_runs(measure, read_samples):
+    code = "def last(rows):\n    return rows.select([len(rows) - 1])\n"
+    text = FILES["colours.yaml"] + "process_docs: !function more.last\n"
+    files = {**DATA, "colours.yaml": text, "more.py": code}
+    made = measure({"tasks": ["colours"], "trust_task_code": True}, files)
+    (sample,) = read_samples(made)["colours"]
+    assert sample["doc"]["question"] == ROWS[-1]["question"]
+
+
+def test_a_task_that_comes_with_lm_eval_reads_rows_of_the_snapshot(measure, read_table):
+    rows = [
+        {"id": str(n), "question": row["question"], "answerKey": "AB"[row["gold"]],
+         "choices": {"text": row["choices"][:2], "label": ["A", "B"]}}
+        for n, row in enumerate(ROWS) if row["gold"] < 2
+    ]  # fmt: skip
+    files = {"arc.jsonl": lines(rows)}
+    data = {"arc_easy": {"test": "arc.jsonl", "train": "arc.jsonl", "validation": "arc.jsonl"}}
+    made = measure({"tasks": ["arc_easy"], "data": data}, files)
+    assert results_of(read_table, made)["arc_easy", "accuracy"]["count"] == len(rows)
+    with pytest.raises(InputError, match="would download data set 'allenai/ai2_arc'"):
+        measure({"tasks": ["arc_easy"]}, files)
+    with pytest.raises(InputError, match="has a task 'arc_easyy'"):
+        measure({"tasks": ["arc_easyy"]}, files)
+
+
+def test_bad_rows_are_named(measure):
+    for bad, message in (
+        ('{"question": "x", "choices": ["a", "b"], "gold": 0}\n[1]\n', "not_an_object"),
+        ("", "has no row"),
+        (
+            lines([ROWS[0], {"question": "x", "choices": ["a", ""], "gold": 0}]),
+            "task colours, row 1: nothing to score",
+        ),
+        ('{"question": "x", "choices": 3, "gold": 0}\n', "task colours"),
+    ):
+        files = {**FILES, **DATA, "data/test.jsonl": bad}
+        with pytest.raises(InputError, match=message):
+            measure({"tasks": ["colours"]}, files)
+
+
+def test_an_answer_that_leaves_no_room_is_refused(measure):
+    text = FILES["written.yaml"].replace("max_gen_toks: 12", "max_gen_toks: 64")
+    with pytest.raises(InputError, match="64 tokens leaves no room") as caught:
+        measure({"tasks": ["written"]}, {**DATA, "written.yaml": text})
+    assert "max_new_tokens" in str(caught.value)
+    text = FILES["written.yaml"].replace("do_sample: false", "top_k: 3")
+    with pytest.raises(InputError, match="generation_kwargs has top_k"):
+        measure({"tasks": ["written"]}, {**DATA, "written.yaml": text})
