@@ -371,7 +371,7 @@ def test_a_cut_azure_key_is_no_assigned_secret() -> None:
     assert [span.label for span in find_secrets(f'"apiKey": "{cut}"')] == ["assigned"]
 
 
-def found(text: str) -> list[str]:
+def spans_of(text: str) -> list[str]:
     return [text[span.start : span.end] for span in find_secrets(text)]
 
 
@@ -395,7 +395,7 @@ LOGIN = base64.b64encode(b"torsten.w:Istanbul.Barcelona").decode()
     ],
 )
 def test_what_follows_a_scheme_of_http_is_found_whole(text: str, value: str) -> None:
-    assert found(text) == [value]
+    assert spans_of(text) == [value]
 
 
 @pytest.mark.parametrize(
@@ -414,18 +414,18 @@ def test_what_follows_a_scheme_of_http_is_found_whole(text: str, value: str) -> 
     ],
 )
 def test_numbers_of_requests_and_logins_of_examples_are_none(text: str) -> None:
-    assert found(text) == []
+    assert spans_of(text) == []
 
 
 def test_keys_of_services_by_their_whole_shape() -> None:
     hook = "https://" + made()["slack_webhook"]
-    assert found(f"curl -X POST {hook}") == [hook]
-    assert found(f"see {hook[:-1]}") == []
+    assert spans_of(f"curl -X POST {hook}") == [hook]
+    assert spans_of(f"see {hook[:-1]}") == []
     account = "AC" + chars("0123456789abcdef", 32)
-    assert found(f'account_sid = "{account}"') == [account]
-    assert found(f'account_sid = "{account}0"') == []
-    assert found(f"AC{'ab' * 16}") == []
+    assert spans_of(f'account_sid = "{account}"') == [account]
+    assert spans_of(f'account_sid = "{account}0"') == []
+    assert spans_of(f"AC{'ab' * 16}") == []
     token = chars(string.ascii_lowercase + "234567", 52)
-    assert found(f"export AZURE_DEVOPS_EXT_PAT={token}") == [token]
-    assert found(f"pattern={token}") == []
-    assert found(f"PAT of azure, sha256 {token}") == []
+    assert spans_of(f"export AZURE_DEVOPS_EXT_PAT={token}") == [token]
+    assert spans_of(f"pattern={token}") == []
+    assert spans_of(f"PAT of azure, sha256 {token}") == []
