@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from string import ascii_letters, digits
@@ -64,6 +64,20 @@ _NO_DOMAIN = re.compile(r"v?[0-9]+\.[0-9]+(?:\.|\Z)|[1-9](?:\.[0-9])?x\.")
 _LOGIN = re.compile(r"(?<!mailto)://[^\s/?#\"'<>]{0,64}\Z")
 _LONGEST_SCHEME = 3 + _LONGEST_LOCAL
 _SHARED_ACCOUNTS = frozenset(("git", "hg", "svn", "cvs", "bzr"))
+_NOBODYS = (
+    *(".example", ".example.com", ".example.net", ".example.org", ".example.edu", ".test"),
+    *(".invalid", ".localhost", ".local", ".internal"),
+)
+"""What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
+
+_HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z")
+"""`@ann@instance` names an account of the Fediverse."""
+
+_OBJECT = re.compile(
+    r"[0-9a-f]{5,8}\.[a-z]\w{0,60}\((?:\w{1,80}\.(?:java|kt|scala|groovy)|Native|Unknown|\))"
+)
+"""A frame of a stack trace in Java: `Task@5bb765b.run(Pool.java:95)`."""
+
 _LOCAL_DOMAINS = frozenset(
     ("corp", "example", "home", "internal", "intranet", "lan", "local", "localdomain", "private")
 )
@@ -90,6 +104,10 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
         if _LOGIN.search(text, max(0, at - _LONGEST_SCHEME), start):
             continue
         if text[start:at] in _SHARED_ACCOUNTS and text[end : end + 1] in (":", "/"):
+            continue
+        if _HANDLE_BEFORE.search(text, max(0, start - 2), start) or _OBJECT.match(text, at + 1):
+            continue
+        if f".{text[at + 1 : end].lower()}".endswith(_NOBODYS):
             continue
         yield start, end
         free = end
@@ -121,10 +139,20 @@ _SENDER_BEFORE = re.compile(
 )
 
 
+def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
+    """Where any of the literals begins: a search by a literal is the fastest."""
+    for literal in literals:
+        place = text.find(literal)
+        while place >= 0:
+            yield place
+            place = text.find(literal, place + 1)
+
+
 def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
     """Addresses with a spelled sign: `ann [at] corp [dot] com`; ` at ` where a sender is named."""
-    if any(mark in text for mark in _MARKS):
-        for mark in _MARK.finditer(text):
+    for place in _places(text, _MARKS):
+        mark = _MARK.search(text, max(0, place - 3), place + 6)
+        if mark is not None:
             local = _LOCAL_BEFORE.search(text, max(0, mark.start() - _LONGEST_LOCAL), mark.start())
             domain = _OBSCURED_DOMAIN.match(text, mark.end())
             if local is None or domain is None:
@@ -135,7 +163,11 @@ def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
             if last in _top_level_domains() and not _EXAMPLE_DOMAIN.search(domain[0]):
                 yield local.start(), domain.end()
     if " at " in text and (" wrote:" in text or "rom:" in text or "ail" in text):
-        for match in _ARCHIVED.finditer(text):
+        for place in _places(text, (" at ",)):
+            local = _LOCAL_BEFORE.search(text, max(0, place - _LONGEST_LOCAL), place)
+            match = _ARCHIVED.match(text, local.start()) if local else None
+            if match is None or match.end("local") != place:
+                continue
             if match["domain"].rpartition(".")[2].lower() not in _top_level_domains():
                 continue
             if _EXAMPLE_DOMAIN.search(match["domain"]):
@@ -292,6 +324,37 @@ def _is_public(address: str) -> bool:
     return number.is_global and not number.is_multicast
 
 
+_FEW_VERSIONS = 32
+"""Above this a first part is hardly a version's, and most networks lie there."""
+
+_LINE_REACH = 120
+_PACKAGE_BEFORE = re.compile(
+    r"[\w\])]\s?(?:[=~!<>]=|===)\s?\Z|~> ?\Z|\bgem\s{1,4}[\"'][\w-]{1,60}[\"'],\s{0,4}[\"']\Z"
+    r"|version\W{1,3}[0-9.]{7,20}-\Z|version\W{1,12}(?://|#|--) ?\w{0,12}:? ?\Z",
+    re.IGNORECASE,
+)
+_INSTALLED = re.compile(r"\binstalled?\b[^\n]{0,100}[A-Za-z]-\Z", re.IGNORECASE)
+_VERSION_EARLIER = re.compile(
+    r"(?:version|firmware|release|build|driver|upgraded? to|updated? to)\W{1,4}v?[0-9]{1,4}"
+    r"(?:\.[0-9]{1,5}){2,3}(?![0-9.]*[0-9])[^\n]{0,80}\Z",
+    re.IGNORECASE,
+)
+_ADDRESS_RIGHT_BEFORE = re.compile(
+    r"(?:\bip(?:v4)?|address|addr|hosts?|server|from|at|on|client|peer|remote|proxy|gateway|by"
+    r"|connect\w{0,5} to|via|//|@)\W{0,4}\Z",
+    re.IGNORECASE,
+)
+
+
+def _follows_version(text: str, start: int) -> bool:
+    """Whether a sign of a package, or another version in the line, says that a number is one."""
+    first = max(text.rfind("\n", max(0, start - _LINE_REACH), start) + 1, start - _LINE_REACH, 0)
+    line = text[first:start]
+    if _PACKAGE_BEFORE.search(line) or (line[-1:] == "-" and _INSTALLED.search(line)):
+        return True
+    return _VERSION_EARLIER.search(line) is not None and not _ADDRESS_RIGHT_BEFORE.search(line)
+
+
 def _is_version(text: str, start: int, address: str) -> bool:
     """Whether a word says so, or four short numbers have none before that speaks of an address.
 
@@ -301,6 +364,8 @@ def _is_version(text: str, start: int, address: str) -> bool:
     if len(parts) != 4:
         return False
     if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
+        return True
+    if int(parts[0]) < _FEW_VERSIONS and _follows_version(text, start):
         return True
     if len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
         return False

@@ -1,4 +1,4 @@
-"""Random-looking values that a name such as `api_key` tells, and keys of Azure by their context.
+"""Random-looking values that a name such as `api_key` tells.
 
 A value stands in a long run of letters and digits; its name ends right before it, joined in one of
 the ways of `named_values.py`. The value must look random, so `token = get_token(name)` is none, and
@@ -13,6 +13,7 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 
+from stages.signals.azure_keys import EMULATOR_KEYS
 from stages.signals.named_values import (
     ARGUMENT,
     ASSIGNS,
@@ -77,6 +78,7 @@ _PUBLIC_WORDS = (
     *("routing", "host", "row", "idempotency", "registry", "group", "hash", "site", "index"),
     *("ssh", "lookup", "dedup", "map", "publishable", "captcha", "csrf", "csrfmiddleware"),
     *("xsrf", "authenticity", "pagination", "page", "next", "continuation", "state"),
+    "websocket",
 )
 _PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("", "[_ -]"))
 """What a key or token may be that everybody may know."""
@@ -147,6 +149,15 @@ _PUBLIC_NEAR = re.compile(
     r"etag|cache|hash|digest|commit|sha|md5|checksum|integrity", re.IGNORECASE
 )
 
+_BEARER = re.compile(r"bearer|authorization", re.IGNORECASE)
+_NUMBER_BEFORE = re.compile(r"(?<![\w|])([0-9]{1,10})\|\Z")
+_NUMBERED = re.compile(r"[A-Za-z0-9]{40}(?:[0-9a-f]{8})?")
+_LONGEST_NUMBER = 12
+"""Tokens of Laravel's Sanctum have the number of their row before them: `1234|…`."""
+
+_BASIC_BEFORE = re.compile(r"authorization\W{1,12}basic\s{1,2}\Z", re.IGNORECASE)
+_LONGEST_BASIC = 34
+
 _LEAD_CHARACTERS = string.ascii_letters + string.digits + "!#$%&*+./?@^_~-"
 _LONGEST_LEAD = 40
 """What a value may have before the run of letters and digits in it."""
@@ -161,11 +172,8 @@ _AZURE_REACH = 80
 _FEWEST_OF_AZURE = 32
 """Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
 
-_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
-"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
-
 PUBLISHED = (
-    *_EMULATOR_KEYS,
+    *EMULATOR_KEYS,
     *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"),
     "wJalrXUtnFEMI",
 )
@@ -210,6 +218,15 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     first = start - min(_LONGEST_LEAD, len(before) - len(before.rstrip(_LEAD_CHARACTERS)))
     value = _read_value(text, first)
     if value is None or _CUT_TOKEN.match(value) or value.startswith(PUBLISHED):
+        return
+    numbered = _NUMBER_BEFORE.search(text, max(0, start - _LONGEST_NUMBER), start)
+    if numbered is not None and _NUMBERED.fullmatch(value) and is_random(value, 400):
+        first, value = numbered.start(1), text[numbered.start(1) : start] + value
+        if _is_named(text, first, value, hints):
+            yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+        return
+    if _BASIC_BEFORE.search(before[-_LONGEST_BASIC:]) and _is_login(value):
+        yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if not looks_secret(value):
         if is_hinted and _is_short_or_uuid(text, first, value, hints):
@@ -259,6 +276,13 @@ def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -
     if is_placeholder(value) or not (is_short or (_UUID.match(value) and is_random(value, 300))):
         return False
     for name in _match_names(text, start, hints):
+        if _BEARER.fullmatch(name["name"]) and not is_short:
+            # What HTTP's scheme, or the header itself, has right behind it.
+            return not name["tail"] and (
+                name["name"][0] in "bB"
+                or name["scheme"] is not None
+                or _ASSIGNED.match(text, name.end("name"), start) is not None
+            )
         if name["firm"] is not None and _ASSIGNED.match(text, name.end("name"), start):
             around = text[max(0, name.start() - 12) : name.end()]
             return _SURE_NAME.search(around) is not None and not _PUBLIC_NEAR.search(around)
@@ -332,7 +356,8 @@ def _is_login(value: str) -> bool:
         login = base64.b64decode(value + "=" * (-len(value) % 4)).decode()
     except ValueError:
         return False
-    return ":" in login and not is_placeholder(login.partition(":")[2])
+    user, sign, password = login.partition(":")
+    return bool(sign) and login.isprintable() and password != user and not is_placeholder(password)
 
 
 def _tells_hex(name: str) -> bool:
@@ -348,13 +373,15 @@ def _is_aws_secret(text: str, start: int, value: str) -> bool:
 
 
 _SALTED = re.compile(
-    r"(?:(?:auth|logged_in|nonce)_(?:key|salt)|secret_?key(?:_base)?|(?:session|cookie|jwt|app)_?secret"
-    rf"|signing_?key|encryption_?key)(?:{ASSIGNS}|[\"'],\s{{0,20}})(?P<quote>[\"'])"
-    r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)",
+    r"(?:(?:auth|logged_in|nonce)_(?:key|salt)|secret_?key(?:_base)?|(?:session|cookie|jwt|app|api|client)_?secret"
+    rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})(?P<quote>[\"'])"
+    r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)"
+    r"|\s?=\s?(?P<bare>[^\s\"'`]{40,128})(?=\s|\Z))",
     re.IGNORECASE,
 )
 _PHRASE = re.compile(
-    r"unique phrase|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}", re.IGNORECASE
+    r"unique phrase|://|@microsoft|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}",
+    re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[^A-Za-z0-9\s]")
 
@@ -368,96 +395,29 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
+_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "_SECRET", "ecret")
+_ASSIGNING = re.compile(r"[=:\"']")
+
+
+def _find_all(text: str, literal: str) -> Iterator[int]:
+    place = text.find(literal)
+    while place >= 0:
+        yield place
+        place = text.find(literal, place + 1)
+
+
 def find_salts(text: str) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
-    if not any(
-        hint in text for hint in ("_KEY", "_key", "_SALT", "_SECRET", "_secret", "ecretKey")
-    ):
-        return
-    for match in _SALTED.finditer(text):
-        value = match["value"]
+    for place in (place for hint in _SALT_HINTS for place in _find_all(text, hint)):
+        if not _ASSIGNING.search(text, place, place + 24):
+            continue
+        match = _SALTED.search(text, max(0, place - 12), place + 220)
+        if match is None or match.start() > place:
+            continue
+        group = "bare" if match["value"] is None else "value"
+        value = match[group]
         if len(_SIGNS.findall(value)) < 5 or not is_random(value, 430):
             continue
         if _PHRASE.search(value):
             continue
-        yield Span(*match.span("value"), "assigned", "<secret:assigned>")
-
-
-_AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
-_AZURE_BODY = 86
-_AZURE_LOOK_BACK, _AZURE_NEAR, _AZURE_LOOK_AHEAD = 200, 40, 200
-_SERVICE_MARK, _SERVICE_MARK_PLACE = "+ASt", 76
-"""What Microsoft writes into the keys of storage accounts since 2022."""
-
-_NAMES_KEY = re.compile(
-    r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
-    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,"
-    r"|\s)"
-    r"[\s\"'`(]{0,4}\Z",
-    re.IGNORECASE,
-)
-_NAMES_DIGEST = re.compile(
-    r"sha-?_?[0-9]{1,3}|integrity|digest|checksum|check sum|prüfsumme|somme de contr|suma de|hash"
-    r"|signature"
-    r"|\bsign|\bsig\b|certificate|\bcert\b|public[ _-]?key|pub_?key|\bexpected\b|\bactual\b"
-    r"|\bwanted\b|fingerprint|host ?key|ssh|base64,|data:|nonce"
-    r"|image|thumbnail|png|jpe?g|etag|md5|hmac|salt|-ref|ciphertext|encrypt|payload|body|avatar"
-    r"|proof"
-    r"|BEGIN |ed25519|minisign|manifest|merkle|block",
-    re.IGNORECASE,
-)
-_AZURE_WORDS = re.compile(
-    r"azure|account_?-?\s?(?:key|name)|storage|endpoint|sharedaccess|windows\.net|blob|cosmos"
-    r"|servicebus|event_?hub|connection_?-?\s?string|\bkey[12]\b|(?:primary|secondary)_?-?\s?key",
-    re.IGNORECASE,
-)
-_LINE_BREAK = r"(?:[\"'] ?[+.&]? ?\\?\r?\n[ \t]{0,40}(?:[+.&] ?)?[\"']|[=\\]?\r?\n[ \t>*#|]{0,40})"
-_BROKEN_KEY = re.compile(
-    rf"[A-Za-z0-9+/]{{4,84}}(?:{_LINE_BREAK}[A-Za-z0-9+/]{{1,82}}){{1,3}}={{1,2}}(?:{_LINE_BREAK}=)?(?![A-Za-z0-9+/=])"
-)
-_LINE_AFTER = re.compile(_LINE_BREAK)
-
-
-def find_broken_azure_key(text: str, start: int, end: int) -> Iterator[Span]:
-    """The key that begins with the run [start, end) at the end of a line, below its own name."""
-    if end - start >= _AZURE_BODY or not _LINE_AFTER.match(text, end):
-        return
-    match = _BROKEN_KEY.match(text, start)
-    if match is None or not _NAMES_KEY.search(text, max(0, start - _AZURE_LOOK_BACK), start):
-        return
-    joined = re.sub(_LINE_BREAK, "", match[0])
-    if len(joined) == _AZURE_BODY + 2 and is_random(joined[:-2], 450):
-        yield Span(start, match.end(), "azure_storage_key", "<secret:azure_storage_key>")
-
-
-def find_azure_key(text: str, end: int) -> Iterator[Span]:
-    """The storage key whose letters and digits end at `end`: 64 bytes in base64.
-
-    A digest, a signature and the end of a certificate have the same shape: what speaks of these
-    near it makes it none, unless the mark of the service is in it.
-    """
-    start = end - _AZURE_BODY
-    match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
-    if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
-        return
-    if base64.b64decode(match[0]).isascii():
-        return
-    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
-    if match[0].startswith(_EMULATOR_KEYS) or before.endswith(("-", "=:")):
-        return
-    has_mark = match[0].startswith(_SERVICE_MARK, _SERVICE_MARK_PLACE)
-    if has_mark or _NAMES_KEY.search(before) or not _is_digest(text, start, match.end()):
-        tag = "<secret:azure_storage_key>"
-        yield Span(start, match.end(), "azure_storage_key", tag)
-
-
-def _is_digest(text: str, start: int, end: int) -> bool:
-    """Whether words around speak of a digest, a signature or a file, and none of Azure is near."""
-    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
-    after = text[end : end + _AZURE_LOOK_AHEAD]
-    near = before[-_AZURE_NEAR:].rsplit("\n", 1)[-1]
-    if _NAMES_DIGEST.search(near):
-        return True
-    if _AZURE_WORDS.search(before) or _AZURE_WORDS.search(after):
-        return False
-    return _NAMES_DIGEST.search(before) is not None or _NAMES_DIGEST.search(after) is not None
+        yield Span(*match.span(group), "assigned", "<secret:assigned>")

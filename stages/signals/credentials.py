@@ -7,8 +7,8 @@ npm end tokens with a CRC-32) or enough different characters, and no sign of a p
 
 A token that is broken over lines (wrapped, continued by a backslash, or a string in two parts) is
 joined and matched as one, if at least eight characters of it with the literal stand on one line.
-What only its place tells is in `passwords.py` and `assigned_secrets.py`. Time is linear in the
-text: what is matched has a bounded length.
+What only its place tells is in `passwords.py`, `assigned_secrets.py` and `azure_keys.py`. Time is
+linear in the text: what is matched has a bounded length.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from stages.engine.strict_json import parse_json
 from stages.signals.assigned_secrets import (
     PUBLISHED,
     find_assigned_secrets,
-    find_azure_key,
-    find_broken_azure_key,
     find_inserted_secrets,
     find_salts,
 )
+from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
@@ -49,7 +48,7 @@ _IN_RUN = bytes(
 _REACH = 200
 """Characters before a literal in which its secret must begin."""
 
-_LONGEST_LEAD = 12
+_LONGEST_LEAD = 20
 """Characters before a literal in which a secret with a varying beginning begins."""
 
 _BEFORE = 4
@@ -86,6 +85,7 @@ def find_secrets(text: str) -> list[Span]:
             if sort.literal in near:
                 spans += _find_kind(text, sort, max(0, start - _BEFORE), end)
         spans += find_azure_key(text, end)
+        spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)
         spans += find_assigned_secrets(text, start, end)
         if text.startswith(".", end):
@@ -366,9 +366,13 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
     SecretKind(
         "slack_webhook",
         "com/services/T",
-        re.compile(r"hooks\.slack\.com/services/T[A-Z0-9]{7,12}/B[A-Z0-9]{7,12}/[A-Za-z0-9]{24}"),
+        re.compile(
+            r"(?:https?://)?hooks\.slack\.com/services/T[A-Z0-9]{7,12}/B[A-Z0-9]{7,12}/"
+            r"[A-Za-z0-9]{24}"
+        ),
         _check_random_after("/"),
         begins="hooks.",
+        lead=re.compile(r"(?:https?://)?hooks\.slack\.\Z"),
     ),
     *(
         _kind("stripe_key", prefix, rf"{prefix}[0-9A-Za-z]{{24,247}}", _is_stripe_key)
@@ -388,7 +392,10 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
     ),
     _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
     _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
-    _kind("twilio_key", "SK", r"SK[0-9a-f]{32}", _check_random_after("SK", 280)),
+    *(
+        _kind("twilio_key", sort, rf"{sort}[0-9a-f]{{32}}", _check_random_after(sort, 280))
+        for sort in ("SK", "AC")
+    ),
     SecretKind(
         "twitter_bearer",
         "A" * 20,
@@ -425,6 +432,10 @@ INNER_KINDS: tuple[SecretKind, ...] = (
 """Kinds whose literal no run of letters and digits begins with; searched in the whole text."""
 
 _LITERALS = [sort.literal for sort in SECRET_KINDS]
-_MAY_BE_SECRET = re.compile("|".join(["[0-9]", *map(re.escape, _LITERALS)]).encode())
+_MAY_BE_SECRET = re.compile(
+    "|".join(["[0-9]", *(re.escape(one) for one in _LITERALS if len(one) > 2)]).encode()
+)
+"""A digit, or a literal; of a hexadecimal token (`SK…`) the digits are enough."""
+
 _LITERAL = re.compile("|".join(map(re.escape, [*_LITERALS, ":AA", "Q~", "sk-", "hooks"])))
 """What a secret that goes on in the next line has in its first."""

@@ -30,12 +30,26 @@ _ANY_HOST = re.compile(
 )
 """Hosts of examples and of development alike: a password there must look like one."""
 
+_DRIVER_LOGIN = re.compile(r"[\"'`=\s](?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z")
+_DRIVER_REACH = 132
+"""Addresses of databases without a scheme, as of Go's driver: `ann:…@tcp(db:3306)/shop`."""
+
 _LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 
 def find_url_passwords(text: str) -> Iterator[Span]:
     """The password of each `scheme://user:password@host`."""
-    if "@" not in text or "://" not in text:
+    if "@" not in text:
+        return
+    place = text.find("@tcp(")
+    while place >= 0:
+        login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
+        if login is not None and login["password"] != login["user"]:
+            password = login["password"]
+            if is_password(password) or is_chosen_words(password):
+                yield Span(*login.span("password"), "url_password", "<secret:url_password>")
+        place = text.find("@tcp(", place + 1)
+    if "://" not in text:
         return
     for match in _LOGIN.finditer(text):
         password, host = match["password"], match["host"].lower()

@@ -103,7 +103,7 @@ _HEAD_LINE = re.compile(
 )
 _NO_HEAD = re.compile(r"\s*(?:import|from|return|global|nonlocal|del|print|def|var|let|const)\b")
 _RULE = re.compile(r"[|\s:+-]{3,}\Z")
-_BARE_CELL = re.compile(r"[\s\"'`*]*(.*?)[\s\"'`*]*\Z", re.DOTALL)
+_BARE_CELL = re.compile(r"(?:[\s\"'`]|\*\*)*(.*?)(?:[\s\"'`]|\*\*)*\Z", re.DOTALL)
 _INSERT = re.compile(
     r"insert\s+(?:\w{1,10}\s+)?into\s+[\w.\"`\[\]]{1,80}\s{0,4}\((?P<columns>[^()]{1,500})\)\s{0,9}"
     r"values\s{0,9}\(",

@@ -253,6 +253,13 @@ def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     if (match["short"] and before[-1:] not in ("_", ".")) or _ABOUT_BEFORE.search(before):
         return False
     firm = match["firm"]
+    if (
+        firm is not None
+        and "." in value
+        and not quoted
+        and not (firm == "=" and _FIELDS_BEFORE.search(before))
+    ):
+        return text[end : end + 1] in ('"', "&") and firm == "="
     if firm is None:
         verb = (match["verb"] or "").strip()
         if match["plain"] is not None:

@@ -31,6 +31,11 @@ _COMMON = re.compile(
 )
 """Passwords of tutorials, also with a short number: `admin123`."""
 
+_NUMBERED = re.compile(
+    r"[A-Za-z]\w{2,14}[A-Za-z](?!123|([0-9])\1\1|20[0-9]{2})[0-9]{3,4}[!?*#@$%&]{1,2}"
+)
+"""What people make of such a word where a number and a sign are wanted: `qwerty1663!`."""
+
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
     r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
@@ -46,7 +51,7 @@ _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 
 _SAYS_PASSWORD = re.compile(
     r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
-    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
     re.IGNORECASE,
@@ -99,11 +104,15 @@ names of programs (`getSecretFromVault2`) mostly more."""
 
 def is_placeholder(value: str) -> bool:
     """Whether a value is filler for a secret, or a common password."""
-    return _COMMON.fullmatch(value) is not None or _FILLER.search(value) is not None
+    if _COMMON.fullmatch(value) is not None and not _NUMBERED.fullmatch(value):
+        return True
+    return _FILLER.search(value) is not None
 
 
 def says_password(value: str) -> bool:
     """Whether a password calls itself one, as examples do; also in digits: `P4ssw0rd`."""
+    if _NUMBERED.fullmatch(value):
+        return False
     return _SAYS_PASSWORD.search(value) is not None or "password" in value.lower().translate(_LEET)
 
 
@@ -201,6 +210,9 @@ def is_strong_password(value: str) -> bool:
 
 
 _WORDS = re.compile(r"[!?*#$%&+]?[^\W\d_]{2,24}(?:[-+*#!][^\W\d_]{2,24}){0,7}[!?*#$%&]{0,3}")
+_CAPITALS = re.compile(r"[A-Z][a-zß-ÿ]{3,23}(?:[_.][A-Z][a-zß-ÿ]{3,23}){1,3}[!?*#$%&]{0,3}")
+"""Words joined as names of programs are, but each with a capital: `Monkey_Sakura`."""
+
 _WORD = re.compile(r"[^\W\d_][a-zß-ÿ]*")
 _FEWEST_OF_A_WORD = 10
 _NO_PASSWORD = re.compile(
@@ -241,7 +253,9 @@ def is_chosen_words(value: str) -> bool:
 
     Only where a name is assigned the value: labels, types and options stand there as well.
     """
-    if len(value) < 8 or not _WORDS.fullmatch(value) or is_placeholder(value):
+    if len(value) < 8 or is_placeholder(value):
+        return False
+    if not _WORDS.fullmatch(value) and not _CAPITALS.fullmatch(value):
         return False
     if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
         return False

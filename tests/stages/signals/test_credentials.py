@@ -369,3 +369,63 @@ def test_a_cut_azure_key_is_no_assigned_secret() -> None:
     cut = chars(LETTERS, 20)
     assert find_secrets(f'"AccountKey": "{cut}"') == []
     assert [span.label for span in find_secrets(f'"apiKey": "{cut}"')] == ["assigned"]
+
+
+def spans_of(text: str) -> list[str]:
+    return [text[span.start : span.end] for span in find_secrets(text)]
+
+
+SANCTUM = "2838|" + chars(LETTERS, 40)
+UUID = "96ebb673-6038-409c-9d2e-f1240c36308b"
+LOGIN = base64.b64encode(b"torsten.w:Istanbul.Barcelona").decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f'http GET x "Authorization:Bearer {SANCTUM}"', SANCTUM),
+        (f"authorization:\n  type: Bearer\n  credentials: {SANCTUM}", SANCTUM),
+        (f"API_TOKEN={SANCTUM}", SANCTUM),
+        (f"Authorization: Bearer {UUID}", UUID),
+        (f'new AuthenticationHeaderValue("Bearer", "{UUID}")', UUID),
+        (f'{{"access_token": "{UUID}"}}', UUID),
+        (f"Authorization: {UUID}", UUID),
+        (f"> Authorization: Basic {LOGIN}", LOGIN),
+        (f'headers.update({{"Authorization": "Basic {LOGIN}"}})', LOGIN),
+    ],
+)
+def test_what_follows_a_scheme_of_http_is_found_whole(text: str, value: str) -> None:
+    assert spans_of(text) == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"row 2838|{chars(LETTERS, 12)} of the bearer",
+        f"| 2838|{'a' * 40} | token",
+        f"the request {UUID} was refused",
+        f"authorization_id: {UUID}",
+        "Authorization: Bearer 00000000-0000-0000-0000-000000000000",
+        f"Authorization: Basic {base64.b64encode(b'username:password').decode()}",
+        f"Authorization: Basic {base64.b64encode(b'administrator:administrator').decode()}",
+        f"Authorization: Basic {base64.b64encode(b'no colon is in this text').decode()}",
+        f"Basic {LOGIN}",
+        f"Sec-WebSocket-Key: {base64.b64encode(random.Random(1).randbytes(16)).decode()}",
+    ],
+)
+def test_numbers_of_requests_and_logins_of_examples_are_none(text: str) -> None:
+    assert spans_of(text) == []
+
+
+def test_keys_of_services_by_their_whole_shape() -> None:
+    hook = "https://" + made()["slack_webhook"]
+    assert spans_of(f"curl -X POST {hook}") == [hook]
+    assert spans_of(f"see {hook[:-1]}") == []
+    account = "AC" + chars("0123456789abcdef", 32)
+    assert spans_of(f'account_sid = "{account}"') == [account]
+    assert spans_of(f'account_sid = "{account}0"') == []
+    assert spans_of(f"AC{'ab' * 16}") == []
+    token = chars(string.ascii_lowercase + "234567", 52)
+    assert spans_of(f"export AZURE_DEVOPS_EXT_PAT={token}") == [token]
+    assert spans_of(f"pattern={token}") == []
+    assert spans_of(f"PAT of azure, sha256 {token}") == []

@@ -145,3 +145,55 @@ def test_an_azure_key_over_lines_is_one_secret(between: str, cut: int) -> None:
         text.index(key[:cut]),
         len(key) + len(between),
     )
+
+
+def spans_of(text: str) -> list[str]:
+    return [text[span.start : span.end] for span in find_secrets(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('PDO("pgsql:host=h;user=ann;password=qwerty1663!")', "qwerty1663!"),
+        ("amqp://ann:Admin7011!@cache:5672", "Admin7011!"),
+        ("sqlalchemy.url = postgresql://ann:Passw0rd1043!@mq.internal/x", "Passw0rd1043!"),
+        ('jdbc:mysql://pg:3306/x?user=ann&password=Monkey_Sakura"', "Monkey_Sakura"),
+        ('"SERVER=s;DATABASE=x;UID=sa;PWD=Katze_Buttercup"', "Katze_Buttercup"),
+        ('sql.Open("mysql", "ann:V7gUUvl7HP@tcp(192.168.105.224:3306)/x")', "V7gUUvl7HP"),
+        ("postgres://ann:haslokotek52@ec2.corp.com:5432/x", "haslokotek52"),
+        ("| User | Password |\n|---|---|\n| ann | `qwerty9729*` |", "qwerty9729*"),
+        ("CREATE USER 'a'@'localhost' IDENTIFIED BY 'Zvezda.Katze';", "Zvezda.Katze"),
+    ],
+)
+def test_words_that_people_vary_are_passwords(text: str, value: str) -> None:
+    assert spans_of(text) == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://postgres:postgres@db:5432/x amqp://guest:guest@mq:5672",
+        "mysql://user:password@db/x postgres://ann:Admin123!@db/x",
+        "amqp://ann:Password2023!@db/x",
+        'sql.Open("mysql", "root:root@tcp(127.0.0.1:3306)/x")',
+        'sql.Open("mysql", "user:password@tcp(db:3306)/x")',
+        "password = Settings.Default",
+        "password: Types.Words\n",
+        "password=moje_haslo",
+    ],
+)
+def test_defaults_of_programs_and_names_are_none(text: str) -> None:
+    assert spans_of(text) == []
+
+
+def test_an_application_s_secret_with_signs_is_found_bare_and_quoted() -> None:
+    alphabet = "abcdefghijklmnopqrstuvwxyz0123456789!@#%^&*(-_=+)"
+    value = "".join(random.Random(6).choices(alphabet, k=50))
+    for text in (
+        f"SECRET_KEY={value}\nPORT=1",
+        f'let apiSecret = "{value}"',
+        f"SECRET_KEY='{value}'",
+    ):
+        assert spans_of(text) == [value], text
+    for text in (f"value={value}", "SECRET_KEY=${" + value + "}", f"SECRET_KEY={'ab-+' * 12}"):
+        assert spans_of(text) == [], text

@@ -52,7 +52,7 @@ def test_the_manifest_counts_each_sort_that_is_found(
 ) -> None:
     """Of each sort another number; the check digits of card and account hold."""
     sorts = (
-        ("cards", "card_count", "card 4012888888881881\n", 1),
+        ("cards", "card_count", "card 4539712648350272\n", 1),
         ("ibans", "iban_count", "IBAN DE66480501610002129799\n", 2),
         ("phones", "phone_count", "call +1 415 555 2671\n", 3),
         ("secrets", "secret_count", "AKIAQYLPMN5HHHFPZAM2\n", 4),
