@@ -28,7 +28,7 @@ def task(name, **free):
 def item(benchmark, number, prompt, references, shots=0):
     request = {
         "formulation": "free", "shots": shots, "prompt": prompt, "choices": [],
-        "references": references,
+        "references": references, "contexts": [],
     }  # fmt: skip
     return {
         "benchmark": benchmark, "item_id": str(number), "form": "free", "prompt": prompt,

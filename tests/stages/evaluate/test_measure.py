@@ -159,7 +159,7 @@ def test_what_is_not_finite_names_its_item(make_model, tokenizer, form):
 
 def request(formulation="cloze", choices=(" Paris", " Rome"), **changes):
     plain = {"formulation": formulation, "shots": 0, "prompt": "p", "choices": list(choices)}
-    return {**plain, "references": [], **changes}
+    return {**plain, "references": [], "contexts": [], **changes}
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_an_ngram_model_takes_the_order_that_it_has_seen(trigrams, tokenizer):
 def test_a_difference_below_zero_keeps_its_interval():
     observed = [Observation("pairs", str(n), ABOVE, value) for n, value in enumerate([-1, 0, 1, 0])]
     (row,) = results_table(observed).to_pylist()
-    # Standard deviation sqrt(2/3), error 0.408: 0 ± 0.800.
-    assert (row["low"], row["high"]) == pytest.approx((-0.800, 0.800), abs=1e-3)
+    # Standard deviation sqrt(2/3), error 0.408, t of 3 degrees of freedom 3.182: 0 ± 1.299.
+    assert (row["low"], row["high"]) == pytest.approx((-1.299, 1.299), abs=1e-3)
 
 
 def test_equal_scores_share_the_point():

@@ -24,7 +24,7 @@ def inputs(given, checkpoint, monkeypatch):
             "choices": ["Paris", "Rome"], "answer": n % 2, "metadata": "{}",
             "requests": [
                 {"formulation": name, "shots": 0, "prompt": f"The key {n} {name} is",
-                 "choices": [" Paris", " Rome"], "references": []}
+                 "choices": [" Paris", " Rome"], "references": [], "contexts": []}
                 for name in ("cloze", "hybrid")
             ],
         }

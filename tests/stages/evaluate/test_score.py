@@ -91,7 +91,7 @@ def test_formulations_and_shots_that_were_measured_are_chosen_among(
     ways = [("cloze", 0), ("cloze", 2), ("multiple_choice", 0)]
     put = [
         {"formulation": name, "shots": shots, "prompt": f"{shots} {name} is",
-         "choices": [" Paris", " Rome", " a dictionary"], "references": []}
+         "choices": [" Paris", " Rome", " a dictionary"], "references": [], "contexts": []}
         for name, shots in ways
     ]  # fmt: skip
     items = [{**question(n, "quiz"), "requests": put} for n in range(3)]

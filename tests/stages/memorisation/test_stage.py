@@ -153,7 +153,7 @@ def test_extraction_rises_with_copies_and_held_out_text_stays_unknown(
         if row["doc_id"] not in extracted or row["document_start"]:
             continue
         ids = tokens[row["sequence"], row["start"] :][: 1 + PROMPT + CONTINUATION].tolist()
-        written = generator.generate(
+        written = generator.stream(
             ids[: 1 + PROMPT], Sampling(temperature=0), max_new_tokens=CONTINUATION
         )
         assert (list(written) == ids[1 + PROMPT :]) == bool(extracted[row["doc_id"]])
