@@ -10,7 +10,6 @@ from typing import Literal
 from artifacts_schema.identity import short
 from flows.report.subject import Page, Step, Subject
 from stages.engine.page import Axis, Estimate, IntervalFigure
-from stages.scoring.differences import independent_difference
 
 LOWER_IS_BETTER = frozenset({"answer nats", "bits per byte", "loss", "loss, nats", "perplexity"})
 """Labels of the axes on which less is better."""
@@ -122,6 +121,8 @@ def difference_interval(a: Estimate, b: Estimate) -> tuple[float, float] | None:
     """
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
+    from stages.scoring.differences import independent_difference  # NumPy, which a plan needs not.
+
     return independent_difference((a.value, a.low, a.high), (b.value, b.low, b.high))
 
 
