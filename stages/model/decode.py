@@ -146,9 +146,10 @@ class DecodeStep:
             query_BHC = self._norm(query_BHC, weights.query_norm)
             key_BKC = self._norm(key_BKC, weights.key_norm)
         if turn is not None:
-            both = torch.cat((query_BHC, key_BKC), dim=1).float()
+            both = torch.cat((query_BHC, key_BKC), dim=1)
+            both = both.to(torch.promote_types(both.dtype, torch.float32))
             partners = both.index_select(2, turn.partner_C)
-            # In float32 and back, as `rotate`.
+            # In float32 at least and back, as `rotate`.
             turned = (both * turn.cos_B1C).add_(partners * turn.sin_B1C).type_as(x_BD)
             query_BHC, key_BKC = turned.split((heads, turned.shape[1] - heads), dim=1)
         value_BK1C = torch.mm(x_BD, weights.value).view(rows, -1, 1, channels)
