@@ -14,7 +14,6 @@ from artifacts_schema.store.store import descendants
 from flows.analysis.artifacts import RefsByArtifact, refs_by_artifact
 from flows.analysis.curves import Curve, CurveReport, Fall, Point, ScoreCurves
 from flows.analysis.score_comparison import (
-    KIND,
     OF_THE_DATA,
     EvaluationItems,
     ScorePair,
@@ -23,7 +22,7 @@ from flows.analysis.score_comparison import (
     pair_scores,
     read_items,
 )
-from stages.engine.inputs import Input
+from flows.analysis.unpaired_scores import evaluation_of
 from stages.scoring.observations import ScoreName
 
 _SUFFIX, _PLANTED = "_clean", "planted/"
@@ -170,8 +169,7 @@ def _points(store: Store, measured: Measured, metrics: Sequence[str]) -> dict[Sc
     """The scores of an evaluation that depend on its model."""
     manifest = measured.manifest
     items: EvaluationItems = read_items(store, manifest)
-    output = next(name for name, one in manifest.outputs.items() if one.kind == KIND)
-    rows = Input.from_manifest(store, manifest, output).read_table("results.parquet").to_pylist()
+    rows = evaluation_of(store, manifest).read_table("results.parquet").to_pylist()
     points = {}
     for row in rows:
         name = ScoreName(*(row[field] for field in ScoreName._fields))

@@ -16,7 +16,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.analysis.unpaired_scores import independent_differences
+from flows.analysis.unpaired_scores import KIND, evaluation_of, independent_differences
 from stages.engine.inputs import Input
 from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
@@ -26,7 +26,6 @@ from stages.scoring.observations import TASKS, ItemName, ScoreName
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KIND = "evaluation"
 OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
 """Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
 
@@ -180,7 +179,7 @@ def _leave_out(
 
 def check_tasks(store: Store, a: Manifest, b: Manifest) -> None:
     """UsageError where the two were measured with different versions of a task."""
-    before, after = (_task_versions(_output(store, one)) for one in (a, b))
+    before, after = (_task_versions(evaluation_of(store, one)) for one in (a, b))
     for name in sorted(before.keys() & after.keys()):
         if before[name] != after[name]:
             raise UsageError(
@@ -194,11 +193,6 @@ def _task_versions(evaluation: Input) -> dict[str, str]:
     """Evaluations before version 5 say nothing of tasks."""
     tasks = evaluation.read_json(TASKS) if evaluation.has(TASKS) else []
     return {task["name"]: str(task["version"]) for task in tasks}
-
-
-def _output(store: Store, manifest: Manifest) -> Input:
-    name = next(name for name, output in manifest.outputs.items() if output.kind == KIND)
-    return Input.from_manifest(store, manifest, name)
 
 
 def pair_scores(
@@ -254,7 +248,7 @@ def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
             "without weights of items",
             hint="measure again with this one",
         )
-    return group_items(_output(store, manifest).read_table("items.parquet"))
+    return group_items(evaluation_of(store, manifest).read_table("items.parquet"))
 
 
 def group_items(table: pa.Table) -> EvaluationItems:

@@ -19,9 +19,15 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.score_comparison import read_items
-from flows.analysis.unpaired_scores import evaluation_of, independent_difference
+from flows.analysis.unpaired_scores import evaluation_of, score_of
 from stages.engine.inputs import Input
-from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
+from stages.scoring.differences import (
+    LEVEL,
+    PairedDifference,
+    adjust,
+    paired_difference,
+    unpaired_difference,
+)
 from stages.scoring.metrics import label
 from stages.scoring.observations import Observation, results_table
 
@@ -202,7 +208,8 @@ def _parts(
                 [item[2] for item in mine],
             )
         else:
-            gap = independent_difference(_result(score, REST, list(other.values())), own)
+            rest = _result(score, REST, list(other.values()))
+            gap = unpaired_difference(score_of(rest), score_of(own))
         yield replace(_score_part(score, part, own), gap=gap, by_item=by_item)
 
 

@@ -6,16 +6,14 @@ two independent samples, whose interval is wider than a paired one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
-from stages.scoring.differences import PairedDifference
+from stages.scoring.differences import PairedDifference, UnpairedScore, unpaired_difference
 from stages.scoring.observations import ScoreName
-from stages.scoring.uncertainty import NORMAL_95
 
 KIND = "evaluation"
 RESULTS = "results.parquet"
@@ -34,7 +32,7 @@ def independent_differences(
     before = dict(_results(evaluation_of(store, a)))
     for name, row in _results(evaluation_of(store, b)):
         if name in before and name not in paired and not name.metric.endswith("_clean"):
-            yield name, independent_difference(before[name], row)
+            yield name, unpaired_difference(score_of(before[name]), score_of(row))
 
 
 def _results(evaluation: Input) -> Iterator[tuple[ScoreName, dict[str, Any]]]:
@@ -42,21 +40,6 @@ def _results(evaluation: Input) -> Iterator[tuple[ScoreName, dict[str, Any]]]:
         yield ScoreName(*(row[field] for field in ScoreName._fields)), row
 
 
-def independent_difference(a: dict[str, Any], b: dict[str, Any]) -> PairedDifference:
-    """B − A of two independent scores: their errors add in squares, and p is the normal's.
-
-    Without a standard error of both there is a difference and nothing else.
-    """
-    value, count = b["value"] - a["value"], min(a["count"], b["count"])
-    errors = a["standard_error"], b["standard_error"]
-    if errors[0] is None or errors[1] is None:
-        return PairedDifference(count, count, a["value"], b["value"], value, None, None, None, None)
-    error = math.hypot(errors[0], errors[1])
-    width = NORMAL_95 * error
-    if error == 0:
-        p = 1.0 if value == 0 else 0.0
-    else:
-        p = math.erfc(abs(value) / error / math.sqrt(2))
-    return PairedDifference(
-        count, count, a["value"], b["value"], value, error, value - width, value + width, p
-    )
+def score_of(row: dict[str, Any]) -> UnpairedScore:
+    """A row of `results.parquet`."""
+    return UnpairedScore(row["value"], row["standard_error"], row["count"])

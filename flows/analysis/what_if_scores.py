@@ -27,7 +27,7 @@ from stages.engine.inputs import Input
 from stages.evaluate.config import ScoreConfig
 from stages.evaluate.score import Score, check_overlap
 from stages.scoring.contamination import Side, Split, read_overlaps, split_items, with_overlap
-from stages.scoring.differences import PairedDifference, independent_difference
+from stages.scoring.differences import PairedDifference, newcombe_interval
 from stages.scoring.metrics import Normalisation, label
 from stages.scoring.observations import ScoreName
 
@@ -243,7 +243,7 @@ def _apart(mine: Side | None, others: Side | None, *, added: bool) -> Ends | Non
     if here is None or there is None:
         return None
     here, there = (there, here) if added else (here, there)
-    return here[0] - there[0], *independent_difference(there, here)
+    return here[0] - there[0], *newcombe_interval(there, here)
 
 
 def _usual(name: ScoreName, before: EvaluationItems) -> ScoreName | None:

@@ -121,9 +121,9 @@ def difference_interval(a: Estimate, b: Estimate) -> tuple[float, float] | None:
     """
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
-    from stages.scoring.differences import independent_difference  # NumPy, which a plan needs not.
+    from stages.scoring.differences import newcombe_interval  # NumPy, which a plan needs not.
 
-    return independent_difference((a.value, a.low, a.high), (b.value, b.low, b.high))
+    return newcombe_interval((a.value, a.low, a.high), (b.value, b.low, b.high))
 
 
 def compare_scores(a: Sequence[Score], b: Sequence[Score]) -> list[Difference]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -212,10 +213,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         if isinstance(obj, Undefined):
             str(obj)
         if isinstance(obj, Mapping | list | tuple | str):
-            try:
+            with suppress(LookupError, TypeError):
                 return obj[argument]
-            except (LookupError, TypeError):
-                pass
         return self.undefined(obj=obj, name=argument)
 
     def call_binop(self, context: Any, operator_name: str, left: Any, right: Any) -> Any:

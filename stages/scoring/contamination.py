@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from stages.scoring.differences import independent_difference
+from stages.scoring.differences import newcombe_interval
 from stages.scoring.uncertainty import score_interval
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Split:
         contaminated = self.contaminated.estimate if self.contaminated else None
         if clean is None or contaminated is None:
             return None
-        low, high = independent_difference(contaminated, clean)
+        low, high = newcombe_interval(contaminated, clean)
         return clean[0] - contaminated[0], low, high
 
 

@@ -149,7 +149,35 @@ def _boundary(is_inside: Callable[[float], bool], inside: float, outside: float)
     return inside
 
 
-def independent_difference(
+@dataclass(frozen=True)
+class UnpairedScore:
+    """A score of a sample of its own; no error where none is known."""
+
+    value: float
+    standard_error: float | None
+    count: int
+
+
+def unpaired_difference(a: UnpairedScore, b: UnpairedScore) -> PairedDifference:
+    """B − A of two independent scores: their errors add in squares, and p is the normal's.
+
+    Without a standard error of both there is a difference and nothing else.
+    """
+    value, count = b.value - a.value, min(a.count, b.count)
+    if a.standard_error is None or b.standard_error is None:
+        return PairedDifference(count, count, a.value, b.value, value, None, None, None, None)
+    error = math.hypot(a.standard_error, b.standard_error)
+    width = NORMAL_95 * error
+    if error == 0:
+        p = 1.0 if value == 0 else 0.0
+    else:
+        p = math.erfc(abs(value) / error / math.sqrt(2))
+    return PairedDifference(
+        count, count, a.value, b.value, value, error, value - width, value + width, p
+    )
+
+
+def newcombe_interval(
     a: tuple[float, float, float], b: tuple[float, float, float]
 ) -> tuple[float, float]:
     """The 95 % interval of b − a, of two independent estimates, each as (value, low, high).
