@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
 from stages.sandbox.sandbox import Isolation
+from stages.scoring.dtypes import Dtype, dtype_field
 from stages.scoring.metrics import Normalisation
 from stages.training.config import RanksExecution
-
-Dtype = Literal["float32", "float64", "bfloat16", "float16"]
 
 
 class EvaluateConfig(Config):
     """What is measured. What the seed decides: which items a cap leaves, and sampled text."""
 
-    dtype: Dtype = Field(
-        default="float32",
-        description="Type that the model computes in. bfloat16 and float16, of matrix products "
-        "alone, are faster on a GPU, and round: scores of near-equal choices may change. float64 "
-        "is for comparisons with other programs.",
-    )
+    dtype: Dtype = dtype_field()
     max_items: int = Field(
         default=1000,
         ge=1,

@@ -7,8 +7,7 @@ model writes, for people to read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from logging import Logger
 from typing import Any
@@ -21,7 +20,7 @@ from tokenizers import Tokenizer
 from artifacts_schema.errors import InputError, Stopped
 from stages.engine import Input, ShardOutput, ShardResult
 from stages.evaluate.benchmarks import TEXT, BadItem, Item
-from stages.evaluate.config import Dtype, EvaluateConfig, EvaluateExecution
+from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 from stages.evaluate.measure import Scorer, measure_choices, measure_texts
 from stages.evaluate.questions import Prompt, Writer, judge
 from stages.evaluate.writing import AnswerPart, answer, length_observations, write_answers
@@ -34,14 +33,12 @@ from stages.scoring.answers import to_table as answers_to_table
 from stages.scoring.choices import Choice, choice_observations
 from stages.scoring.choices import from_table as choices_from_table
 from stages.scoring.choices import to_table as choices_to_table
+from stages.scoring.dtypes import Dtype, arithmetic, weights_type
 from stages.scoring.likelihood import encode_text, target_nll, unigram_nll
 from stages.scoring.metrics import Normalisation
 from stages.scoring.observations import Observation, from_table, to_table
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
-from stages.training.config import Precision
-from stages.training.devices import current_device
-from stages.training.losses import autocast
 from stages.training.shard_index import DocumentSegment
 from stages.training.token_shards import TokenShards, spread
 
@@ -166,14 +163,6 @@ def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt
         prompts.append(Prompt("chat", text, tuple(ids)))
     return prompts
 
-
-PRECISIONS: dict[Dtype, Precision] = {
-    "float32": "fp32",
-    "float64": "fp32",
-    "bfloat16": "bf16",
-    "float16": "fp16",
-}
-"""Names of the same types in training."""
 
 OBSERVATIONS, CHOICES, WRITTEN = "observations", "choices", "answers"
 USUAL: tuple[Normalisation, ...] = ("sum", "bytes")
@@ -404,11 +393,6 @@ def _hold_model(checkpoint: Input, device: torch.device, dtype: Dtype) -> Decode
     return _held[name]
 
 
-def weights_type(dtype: Dtype) -> torch.dtype:
-    """The type of the weights; smaller ones are that of matrix products."""
-    return torch.float64 if dtype == "float64" else torch.float32
-
-
 def read_part(result: ShardResult) -> PartResult:
     """What `measure_part` handed over."""
     observed = from_table(result.read_scratch(OBSERVATIONS))
@@ -417,25 +401,3 @@ def read_part(result: ShardResult) -> PartResult:
     written = answers_from_table(result.read_scratch(WRITTEN))
     value = result.value
     return PartResult(observed, bad, value["generations"], measured, value["notes"], written)
-
-
-@contextmanager
-def arithmetic(device: torch.device, dtype: Dtype, threads: int) -> Iterator[None]:
-    """Inside it, torch computes on this device, matrix products in `dtype`."""
-    with (
-        native_threads(threads),
-        current_device(device),
-        autocast(device, PRECISIONS[dtype]),
-    ):
-        yield
-
-
-@contextmanager
-def native_threads(count: int) -> Iterator[None]:
-    """Torch computes with `count` threads inside the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

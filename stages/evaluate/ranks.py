@@ -13,10 +13,11 @@ from artifacts_schema.errors import Stopped
 from artifacts_schema.files import write_whole
 from stages.engine import Context
 from stages.evaluate.benchmarks import BadItem
-from stages.evaluate.parts import Evaluator, Part, PartResult, arithmetic
+from stages.evaluate.parts import Evaluator, Part, PartResult
 from stages.parallel.ranks import Ranks
 from stages.scoring.answers import Answer
 from stages.scoring.choices import Choice
+from stages.scoring.dtypes import arithmetic
 from stages.scoring.observations import Observation
 from stages.training.start import read_spread
 

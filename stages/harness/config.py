@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from artifacts_schema.config import Config, Execution
-from stages.training.config import Precision
+from stages.scoring.dtypes import Dtype, dtype_field
 
 
 class HarnessConfig(Config):
@@ -39,6 +39,7 @@ class HarnessConfig(Config):
     seed: int = Field(
         default=1234, ge=0, lt=2**31, description="Of few-shot examples that are drawn."
     )
+    dtype: Dtype = dtype_field()
     max_new_tokens: int | None = Field(
         default=None, ge=1, description="Most tokens of an answer; null: as the task says."
     )
@@ -56,10 +57,6 @@ class HarnessExecution(Execution):
         default="auto",
         description="Where to compute: `cpu`, `cuda`, or `cuda:1` for the second GPU; `auto` is a "
         "CUDA device if there is one.",
-    )
-    precision: Precision = Field(
-        default="fp32",
-        description="Precision of matrix products; the layout records it.",
     )
     batch_tokens: int = Field(
         default=4096,

@@ -29,10 +29,9 @@ from stages.harness.task_files import (
     write_trusted,
 )
 from stages.model.files import read_model, read_tokenizer
+from stages.scoring.dtypes import arithmetic, weights_type
 from stages.scoring.observations import from_table, to_table
 from stages.tokens.chat_template import read_template
-from stages.training.devices import current_device
-from stages.training.losses import autocast
 
 OBSERVATIONS = "observations"
 KEPT_SETTINGS = ("output_type", "metric_list", "filter_list", "generation_kwargs", "repeats")
@@ -60,8 +59,6 @@ def measure_task(
 ) -> dict[str, Any]:
     """Measure a task: samples as lm-eval logs them, observations as scratch, the rest as value."""
     harness = open_library(Path(folder))
-    from lm_eval.evaluator import evaluate
-
     from stages.harness.adapter import CheckpointModel
 
     def check_stop() -> None:
@@ -70,14 +67,10 @@ def measure_task(
 
     files = source_files(snapshot) if snapshot is not None else []
     task = build_task(part.name, files, config, Path(folder))
-    random.seed(config.seed)
-    np.random.seed(config.seed)
-    torch.manual_seed(config.seed)
     place = torch.device(device)
-    torch.set_num_threads(execution.threads)
-    with current_device(place), autocast(place, execution.precision):
+    with arithmetic(place, config.dtype, execution.threads):
         model = CheckpointModel(
-            read_model(checkpoint).to(place).eval(),
+            read_model(checkpoint).to(place, weights_type(config.dtype)).eval(),
             read_tokenizer(checkpoint),
             checkpoint.read_json("tokenizer_config.json"),
             batch_tokens=execution.batch_tokens,
@@ -86,53 +79,62 @@ def measure_task(
             template=read_template(checkpoint) if config.chat else None,
             check_stop=check_stop,
         )
-        try:
-            results = evaluate(
-                model,
-                {"tasks": {part.name: task}, "groups": {}, "group_map": {}},
-                limit=config.limit,
-                bootstrap_iters=0,
-                apply_chat_template=config.chat,
-                fewshot_as_multiturn=config.multiturn,
-            )
-        except IngotError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"lm-eval cannot measure it: {type(error).__name__}: {str(error)[:300]}",
-                where=f"task {part.name}",
-            ) from error
+        results = _evaluate(part.name, task, model, config)
     samples = [logged_sample(one) for one in results["samples"][part.name]]
     samples.sort(key=lambda one: (one["doc_id"], one["filter"]))
+    name = f"samples_{part.id}.jsonl"
+    lines = (json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in samples)
+    out.write_bytes("samples", name, "".join(lines).encode())
     shots = int(results["n-shot"][part.name])
     better = results["higher_is_better"].get(part.name, {})
     scores = read_scores(results["results"][part.name], better)
-    observed = observe(part.name, shots, samples, scores)
-    out.write_scratch(OBSERVATIONS, to_table(observed))
-    lines = (json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in samples)
-    out.write_bytes("samples", f"samples_{part.id}.jsonl", "".join(lines).encode())
-    settings = {name: getattr(task.config, name) for name in KEPT_SETTINGS}
+    out.write_scratch(OBSERVATIONS, to_table(observe(part.name, shots, samples, scores)))
     record = make_record(
         part.name,
         str(results["versions"].get(part.name)),
         scores,
         harness=harness,
         model=None,
-        settings={
-            **json.loads(json.dumps(settings, default=_text)),
-            "chat": config.chat,
-            "limit": config.limit,
-            "seed": config.seed,
-            "samples": f"samples_{part.id}.jsonl",
-        },
+        settings={**_kept_settings(task, config), "samples": name},
     )
-    count = int(results["n-samples"][part.name]["effective"])
     return {
         "shots": shots,
-        "count": count,
+        "count": int(results["n-samples"][part.name]["effective"]),
         "scores": [asdict(one) for one in scores],
         "record": record,
     }
+
+
+def _evaluate(name: str, task: Any, model: Any, config: HarnessConfig) -> dict[str, Any]:
+    """What lm-eval makes of one task, seeded; InputError for what it cannot measure."""
+    from lm_eval.evaluator import evaluate
+
+    random.seed(config.seed)
+    np.random.seed(config.seed)
+    torch.manual_seed(config.seed)
+    try:
+        results: dict[str, Any] = evaluate(
+            model,
+            {"tasks": {name: task}, "groups": {}, "group_map": {}},
+            limit=config.limit,
+            bootstrap_iters=0,
+            apply_chat_template=config.chat,
+            fewshot_as_multiturn=config.multiturn,
+        )
+    except IngotError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"lm-eval cannot measure it: {type(error).__name__}: {str(error)[:300]}",
+            where=f"task {name}",
+        ) from error
+    return results
+
+
+def _kept_settings(task: Any, config: HarnessConfig) -> dict[str, Any]:
+    settings = {name: getattr(task.config, name) for name in KEPT_SETTINGS}
+    plain: dict[str, Any] = json.loads(json.dumps(settings, default=_text))
+    return {**plain, "chat": config.chat, "limit": config.limit, "seed": config.seed}
 
 
 def read_task(part: TaskPart, result: ShardResult) -> TaskScores:

@@ -67,7 +67,7 @@ class Harness(Stage):
         write_evaluation(context, tasks)
         context.layout(
             device=device_name(device),
-            precision=context.execution.precision,
+            dtype=config.dtype,
             threads=context.execution.threads,
             batch_tokens=context.execution.batch_tokens,
             harness=harness,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from artifacts_schema.config import Config, Execution
-from stages.training.config import Precision
+from stages.scoring.dtypes import Dtype, dtype_field
 
 CRITERION = (
     "Which of the two answers is better? Judge whether it does what was asked, is correct, "
@@ -35,6 +35,7 @@ class JudgeConfig(Config):
         ge=1,
         description="Preference pairs with which the judge's agreement with people is measured.",
     )
+    dtype: Dtype = dtype_field()
     max_new_tokens: int = Field(
         default=512, ge=1, description="Most tokens of a verdict of the endpoint."
     )
@@ -91,9 +92,6 @@ class JudgeExecution(Execution):
     )
     device: str = Field(
         default="auto", description="Of a judge that is a checkpoint: `cpu`, `cuda`, `auto`."
-    )
-    precision: Precision = Field(
-        default="fp32", description="Precision of matrix products of such a judge."
     )
     batch_tokens: int = Field(
         default=4096, ge=1, description="Tokens of one forward pass of such a judge."

@@ -12,6 +12,7 @@ from stages.engine import Input
 from stages.judge.config import JudgeExecution
 from stages.judge.journal import Answer
 from stages.model.files import read_model, read_tokenizer
+from stages.scoring.dtypes import Dtype, arithmetic, weights_type
 from stages.scoring.likelihood import (
     Request,
     continuation_request,
@@ -20,8 +21,6 @@ from stages.scoring.likelihood import (
 )
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
-from stages.training.devices import current_device
-from stages.training.losses import autocast
 
 CHUNK = 32
 """Requests of one batch of answers: fixed, so that a run that continues has the same batches."""
@@ -31,13 +30,15 @@ LETTERS = ("A", "B")
 class LocalJudge:
     """A model and its tokenizer; it is asked in its chat format where it has one."""
 
-    def __init__(self, checkpoint: Input, execution: JudgeExecution, device: torch.device) -> None:
-        self.model = read_model(checkpoint).to(device).eval()
+    def __init__(
+        self, checkpoint: Input, execution: JudgeExecution, device: torch.device, dtype: Dtype
+    ) -> None:
+        self.model = read_model(checkpoint).to(device, weights_type(dtype)).eval()
         self.tokenizer = read_tokenizer(checkpoint)
         self.described = checkpoint.read_json("tokenizer_config.json")
         self.special = SpecialTokens.from_config(self.tokenizer, self.described)
         self.template = read_template(checkpoint)
-        self.execution, self.device = execution, device
+        self.execution, self.device, self.dtype = execution, device, dtype
 
     def answer(self, requests: Mapping[str, str]) -> list[Answer]:
         """One letter for each prompt; none where the prompt does not fit into the context."""
@@ -50,8 +51,7 @@ class LocalJudge:
         ]
         with (
             torch.no_grad(),
-            current_device(self.device),
-            autocast(self.device, self.execution.precision),
+            arithmetic(self.device, self.dtype, self.execution.threads),
         ):
             scored = score_requests(
                 self.model,

@@ -138,7 +138,8 @@ class _Judge:
         task = write_task(config.criterion, pair, swapped)
         checkpoint = self.context.maybe("checkpoint")
         if checkpoint is not None:
-            return {"checkpoint": checkpoint.digest, "prompt": BARE.format(task=task)}
+            prompt = BARE.format(task=task)
+            return {"checkpoint": checkpoint.digest, "dtype": config.dtype, "prompt": prompt}
         parameters = {
             "temperature": config.temperature,
             "max_tokens": config.max_new_tokens,
@@ -183,15 +184,16 @@ class _Judge:
 
         context = self.context
         device = choose_device(context.execution.device)
-        torch.set_num_threads(context.execution.threads)
         context.layout(
             device=device_name(device),
-            precision=context.execution.precision,
+            dtype=context.config.dtype,
             threads=context.execution.threads,
             torch=str(torch.__version__),
         )
         prompts = {name: str(body["prompt"]) for name, body in bodies.items()}
-        judge = LocalJudge(context.one("checkpoint"), context.execution, device)
+        judge = LocalJudge(
+            context.one("checkpoint"), context.execution, device, context.config.dtype
+        )
         answer_all(judge, prompts, self.journal.answers, self._keep, context.check_stop)
 
     def _keep(self, answer: Answer) -> None:

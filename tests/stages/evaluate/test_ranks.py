@@ -26,13 +26,13 @@ from stages.evaluate.parts import (
     GenerationPart,
     HeldOutPart,
     Prompt,
-    arithmetic,
 )
 from stages.evaluate.stage import Evaluate
 from stages.model.files import read_model
 from stages.parallel.boxes import is_spread, local
 from stages.parallel.layout import Layout
 from stages.parallel.ranks import CPU, Ranks
+from stages.scoring.dtypes import arithmetic
 from stages.scoring.generation import Generator, Sampling
 from stages.scoring.likelihood import target_nll
 from stages.training.start import read_spread

@@ -239,6 +239,10 @@ def test_a_checkpoint_judges_by_the_likelier_letter_and_equal_ones_tie(
     # The context of 64 tokens holds no pair: no verdict, and no loss.
     assert {row["status"] for row in rows} == {"refused"}
     assert scores(made)["judged/prompts", "no_verdict"]["value"] == 1
+    # In another type it is another judge, whose answers are not those that are known.
+    wider = run_stage(Judge, {**config, "dtype": "float64"}, {**inputs, "checkpoint": [checkpoint]})
+    requests = read_table(wider, "answers", "answers.parquet")["request"].to_pylist()
+    assert not set(requests) & {row["request"] for row in rows}
 
 
 def test_what_cannot_be_judged_is_refused(run_stage, checkpoint, evaluation, preferences):
