@@ -6,7 +6,6 @@ alike is computed once (`stages.scoring.prefixes`).
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,7 @@ from stages.scoring.likelihood import (
     rolling_requests,
     score_requests,
 )
-from stages.scoring.observations import Observation
+from stages.scoring.observations import Observation, prompt_digest
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _choices(item: Item, put: ItemRequest, scores: Sequence[Scored]) -> Iterator
     alone = scores[len(put.choices) :]
     for number, (text, scored) in enumerate(zip(put.choices, scores, strict=False)):
         bare = text.lstrip()
-        digest = hashlib.blake2b(put.before(number).encode(), digest_size=8).hexdigest()
+        digest = prompt_digest(put.before(number))
         for one in (scored, *alone[number : number + 1]):
             _check_finite(item, one.log_likelihoods, f"choice {number}")
         yield Choice(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ from stages.evaluate.benchmarks import FREE, Item, ItemRequest
 from stages.evaluate.questions import Prompt, Writer
 from stages.scoring.answers import Answer
 from stages.scoring.generation import Written
-from stages.scoring.observations import Observation
+from stages.scoring.observations import Observation, prompt_digest
 
 LENGTH = "answer_tokens"
 """Metric: tokens of an answer. Whether it is right is decided by `score`."""
@@ -112,18 +111,13 @@ def answer(item: Item, request: ItemRequest, written: Written, *, chat: bool) ->
         request.formulation,
         request.shots,
         written.sample,
-        digest(request.prompt),
+        prompt_digest(request.prompt),
         written.text,
         written.log_probabilities,
         written.ending,
         request.references,
         chat,
     )
-
-
-def digest(prompt: str) -> str:
-    """16 hex digits of a prompt."""
-    return hashlib.blake2b(prompt.encode(), digest_size=8).hexdigest()
 
 
 def length_observations(answers: Sequence[Answer]) -> list[Observation]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import canonical_json
 from stages.judge.verdicts import Pair
+from stages.scoring.observations import prompt_digest
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -49,7 +50,7 @@ def _answers(
             )
             yield name, (question, row["text"])
     for row in evaluation.read_table("generations.parquet").to_pylist():
-        digest = hashlib.blake2b(row["prompt"].encode(), digest_size=8).hexdigest()
+        digest = prompt_digest(row["prompt"])
         name = (row["benchmark"] or "prompts", digest, row["form"], None, 0)
         yield name, (row["prompt"], row["completion"])
 

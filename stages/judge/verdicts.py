@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifacts_schema.identity import canonical_json
+from stages.scoring.observations import prompt_digest
 
 Verdict = Literal["first", "second", "tie"]
 Outcome = Literal["a", "b", "tie"]
@@ -67,7 +68,7 @@ class Pair:
     @property
     def cluster(self) -> str:
         """Names the prompt."""
-        return hashlib.blake2b(self.prompt.encode(), digest_size=8).hexdigest()
+        return prompt_digest(self.prompt)
 
 
 def write_task(criterion: str, pair: Pair, swapped: bool) -> str:

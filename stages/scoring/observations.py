@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,12 @@ ANSWERS, TASKS = "answers.parquet", "tasks.json"
 
 ItemName = tuple[str, str]
 """(benchmark, item_id)."""
+
+
+def prompt_digest(prompt: str) -> str:
+    """16 hex digits that name a prompt in tables."""
+    return hashlib.blake2b(prompt.encode(), digest_size=8).hexdigest()
+
 
 _SCHEMA = pa.schema(
     [
