@@ -48,6 +48,7 @@ from stages.training.callbacks import Callback
 from stages.training.config import TrainingExecution
 from stages.training.devices import device_name, explain_compile_error
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops
+from stages.training.losses import product_type
 from stages.training.runtime import Runtime, place, resolve_attention, runtime
 
 
@@ -133,7 +134,8 @@ def run_checks(flight: PlannedRun) -> list[Finding]:
 def check_own(flight: PlannedRun) -> list[Finding]:
     """The device of this process, and its memory."""
     runtime = flight.runtime
-    device = check_device(runtime.device, device_name(runtime.device), flight.peak)
+    products = product_type(runtime.precision)
+    device = check_device(runtime.device, device_name(runtime.device), flight.peak, products)
     return [device, *check_memory(flight.largest)]
 
 

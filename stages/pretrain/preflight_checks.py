@@ -109,13 +109,15 @@ shared, or not the part it says. Sound ones reach 70 to 85 % with zeros; random 
 power, which costs a GPU at its power limit some of that."""
 
 
-def check_device(device: torch.device, name: str, peak: float | None) -> Finding:
+def check_device(
+    device: torch.device, name: str, peak: float | None, products: torch.dtype = torch.float32
+) -> Finding:
     """The device's name, and of a GPU with a known peak the share of it that a product reaches.
 
-    A GPU whose products are wrong is refused.
+    A GPU whose products are wrong is refused. Of a processor: whether it is made for `products`.
     """
     if device.type != "cuda":
-        return Finding("device", "ok", f"{name}, {torch.get_num_threads()} threads")
+        return judge_processor(name, products, relative_speed(products))
     if not is_product_exact(device):
         text = f"{name}: a matrix product gives wrong numbers"
         return Finding("device", "refusal", text, "the device is defective; use another one")
@@ -123,6 +125,39 @@ def check_device(device: torch.device, name: str, peak: float | None) -> Finding
         text = f"{name}: no peak is known, so there is no MFU"
         return Finding("device", "ok", text, "execution.peak_tflops gives one")
     return judge_speed(name, measure_flops(device), peak)
+
+
+def judge_processor(name: str, products: torch.dtype, speed: float) -> Finding:
+    """What to say of products in a type whose speed is `speed` times that of float32."""
+    text = f"{name}, {torch.get_num_threads()} threads"
+    if speed >= LEAST:
+        return Finding("device", "ok", text)
+    kind = str(products).removeprefix("torch.")
+    return Finding(
+        "device",
+        "warning",
+        f"{text}: a product in {kind} takes {1 / speed:.0f} times as long as one in float32",
+        "set precision: fp32; this processor has no instructions for it",
+        {"relative_speed": round(speed, 4)},
+    )
+
+
+def relative_speed(
+    products: torch.dtype, side: int = 256, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Speed of products of square matrices on this processor, over that of float32 ones."""
+    if products == torch.float32:
+        return 1.0
+    seconds = {}
+    for kind in (torch.float32, products):
+        one = random_matrix(torch.device("cpu"), side).to(kind)
+        rounds = []
+        for _ in range(4):  # The first one warms up.
+            began = clock()
+            torch.mm(one, one)
+            rounds.append(clock() - began)
+        seconds[kind] = min(rounds)
+    return seconds[torch.float32] / max(seconds[products], 1e-9)
 
 
 def judge_speed(name: str, reached: float, peak: float) -> Finding:

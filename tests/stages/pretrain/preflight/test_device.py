@@ -10,9 +10,11 @@ from stages.pretrain.preflight_checks import (
     TIMES,
     check_device,
     is_product_exact,
+    judge_processor,
     judge_speed,
     measure_flops,
     random_matrix,
+    relative_speed,
 )
 
 
@@ -20,6 +22,22 @@ def test_a_cpu_is_named():
     finding = check_device(torch.device("cpu"), "cpu", None)
     assert finding.level == "ok"
     assert finding.message.startswith("cpu, ")
+
+
+@pytest.mark.parametrize(("speed", "level"), [(2.0, "ok"), (0.5, "ok"), (1 / 64, "warning")])
+def test_a_processor_that_is_not_made_for_a_type_is_warned_of(speed, level):
+    finding = judge_processor("AMD EPYC", torch.bfloat16, speed)
+    assert finding.level == level
+    slow = "a product in bfloat16 takes 64 times as long as one in float32"
+    assert (slow in finding.message) == (level == "warning")
+
+
+def test_the_speed_of_a_type_is_that_of_its_best_product_over_float32():
+    """Each product takes as many ticks as the clock says; the first of each kind warms up."""
+    ends = [9, 1, 1, 1, 90, 20, 30, 40]
+    ticks = iter([tick for end in ends for tick in (0.0, float(end))])
+    assert relative_speed(torch.bfloat16, side=8, clock=lambda: next(ticks)) == 1 / 20
+    assert relative_speed(torch.float32, clock=None) == 1.0
 
 
 @pytest.mark.parametrize(
