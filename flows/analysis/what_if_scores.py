@@ -5,7 +5,7 @@ The stage `score` itself is run, on a context that keeps its tables: so the answ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,6 +46,19 @@ OF_EVALUATE: tuple[Normalisation, ...] = ("sum", "bytes")
 """What `evaluate` itself shows."""
 
 
+@dataclass(frozen=True)
+class _Done:
+    """What came of a part, as `ShardResult` has it."""
+
+    value: Any
+
+
+class _Going:
+    """What a part asks of its `ShardOutput`."""
+
+    stopping = False
+
+
 class _Memory:
     """What `Score.run` needs of a context."""
 
@@ -62,9 +75,16 @@ class _Memory:
         """See `Context.maybe`."""
         return self._inputs[role]
 
+    def map(self, work: Callable[..., Any], parts: Sequence[Any], **settings: Any) -> list[_Done]:
+        """Programs among the answers, run again one after another, in the sandbox."""
+        return [_Done(work(part, _Going(), **settings)) for part in parts]
+
     def write_table(self, output: str, path: str, table: pa.Table) -> None:
         """Keep a table."""
         self.tables[path] = table
+
+    def layout(self, **values: Any) -> None:
+        """Nothing is recorded."""
 
     def write_json(self, output: str, path: str, value: Any) -> None:
         """Nothing is written."""

@@ -149,3 +149,26 @@ def test_what_cannot_be_answered_is_refused(ingot, evaluation, scored):
         result = ingot("what-if", key, *words)
         assert result.exit_code == 2, words
         assert what in result.output, words
+
+
+def test_programs_among_the_answers_are_run_again(store, given):
+    """In the weaker isolation, which every machine has."""
+    texts = ("def double(x): return 2 * x", "def double(x): return x")
+    answers = [
+        {
+            "benchmark": "code", "item_id": str(n), "formulation": "free", "shots": 0, "sample": 0,
+            "prompt_digest": "0" * 16, "text": text, "token_log_probabilities": [-1.0],
+            "ending": "end", "references": ["assert double(2) == 4"], "chat": False,
+        }
+        for n, text in enumerate(texts)
+    ]  # fmt: skip
+    task = {
+        "name": "code", "version": 1, "licence": "MIT", "source": "here", "chat": False,
+        "formulations": {"free": {"max_new_tokens": 6, "metric": "code"}},
+    }  # fmt: skip
+    tables = {name: [] for name in ("results", "items", "choices", "generations")}
+    files = {f"{name}.parquet": rows for name, rows in tables.items()}
+    evaluation = given("evaluation", {**files, "answers.parquet": answers, "tasks.json": [task]})
+    measured = MeasuredScores.open(store, evaluation[0].key[:16])
+    (row,) = measured.score(measured.configure(["isolation=limits"]))["results.parquet"].to_pylist()
+    assert (row["metric"], row["value"], row["count"]) == ("pass@1", 0.5, 2)
