@@ -36,9 +36,14 @@ PEOPLE = (
     "Ada Brandt", "Milo Okafor", "Ines Tarkov", "Jonas Lindqvist", "Priya Raman", "Tomas Herrera",
     "Yuki Watanabe", "Noor Haddad",
 )  # fmt: skip
-MAIL_DOMAINS = ("mail-provider.example", "post-office.example", "campus-mail.example")
-PUBLIC_ADDRESSES = ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112")
-"""Public resolvers: global addresses that name no person."""
+MAIL_DOMAINS = ("mail-provider.corp", "post-office.corp", "campus-mail.corp")
+"""Nobody can own a name below `corp` (ICANN, resolution 2018.02.04.12). Names below `example` will
+not do: every letter to these is lost too, so `signals` does not take them for personal data."""
+
+PUBLIC_ADDRESSES = (
+    *("198.41.0.4", "192.33.4.12", "192.5.5.241", "192.36.148.17", "193.0.14.129", "199.7.83.42"),
+)
+"""Root name servers (IANA's root hints): global addresses that name no person."""
 
 NOTICE = """<h2>Notice</h2>
 <p>The names described on this page belong to the stable part of the library. They keep their

@@ -32,7 +32,7 @@ class Sample(Stage):
     gives the same bytes everywhere.
     """
 
-    name, version, reproducible = "sample", 2, "bytes"
+    name, version, reproducible = "sample", 3, "bytes"
     outputs = {
         "crawl": "snapshot",
         "code": "snapshot",
