@@ -169,8 +169,9 @@ MODEL_KINDS = (
     ),
     Kind(
         name="token_shards",
-        version=2,
-        description="Packed sequences of one length, by source, with the document of every token.",
+        version=3,
+        description="Packed sequences of one length, by source, with the document of every token. "
+        "Those of conversations have marks; version 2 knows none.",
         tables={
             "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
@@ -192,12 +193,16 @@ MODEL_KINDS = (
             "and by source: shards [{file, sequences, tokens}], sequences, tokens, documents, "
             "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
-            "repetitive}.",
+            "repetitive}; of conversations also marks (true) and chat_template.",
             "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
             "0 for special tokens.",
             "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",
             "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; "
             "pieces from the left, then padding.",
+            "*/*.marks": "Of conversations, beside the tokens: uint8 [sequences, sequence_length], "
+            "0 for padding, else 1, plus 2 for the first token of a conversation, 4 for one that "
+            "is learnt, and 8 times the speaker (0 template, 1 system, 2 user, 3 assistant, "
+            "4 tool).",
         },
     ),
     Kind(

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, MapExecution
+from stages.training.config import TooLong
 
 
 class Repetition(Config):
@@ -85,4 +86,32 @@ class PackExecution(MapExecution):
         description="What encodes: `tokenizers`, or `gigatoken` (extra `gigatoken`), ten times as "
         "fast, refused where its ids differ on texts that are tried first; `auto` takes it where "
         "it is installed and its ids are the same.",
+    )
+
+
+class PackChatConfig(Config):
+    """How conversations become sequences."""
+
+    sequence_length: int = Field(
+        default=2048, ge=8, le=2**24, description="Tokens of a sequence; the model's context."
+    )
+    too_long: TooLong = Field(
+        default="truncate",
+        description="What happens to a conversation of more tokens: it loses its end, or is left "
+        "out.",
+    )
+    max_bad_share: float = Field(
+        default=0.10, ge=0, le=1, description="Share of conversations that may be left out."
+    )
+    held_out_share: float = Field(
+        default=0.05,
+        ge=0,
+        lt=1,
+        description="Share of conversations that is never trained on, to measure loss on.",
+    )
+    seed: int = Field(
+        default=0,
+        ge=0,
+        le=2**32,
+        description="Draws held-out conversations, and their sequences' order.",
     )

@@ -167,6 +167,9 @@ IDS, DOCUMENTS = "ids", "documents"
 """Scratch files: ids of all documents with text in order of rows, as the token shards will hold
 them; a table of Arrow IPC with a row for each of them, by source and split."""
 
+MARKS = "marks"
+"""Scratch file of conversations: a byte for each of the ids."""
+
 SPLITS = ("train", "held_out")
 
 EXCLUDED = KINDS["excluded"].tables["*/*.parquet"].arrow()
@@ -184,7 +187,7 @@ ROW = pa.schema(
 """`length` in tokens, from `offset` on in the file of ids; `repetitive` are the numbers of the
 segments that are left out, null where there are none."""
 
-_ENCODED = pa.schema(
+ENCODED = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("doc_id", "language", "source")),
         *(ROW.field(name) for name in ("content_hash", "length", "repetitive")),
@@ -222,7 +225,7 @@ def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[s
             excluded += [excluded_rows(one, "empty") for one in (without_text, no_tokens)]
             excluded.append(excluded_rows(between, "between_splits"))
             offset, fim = offset + len(encoded.ids), fim + encoded.reordered
-    table, groups = _sort_by_group(rows)
+    table, groups = sort_by_group(rows)
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
     write_excluded(out, f"documents/{item.id}.parquet", excluded)
@@ -326,12 +329,12 @@ def _encoded_rows(
         pa.array([segments.get(row) for row in kept.tolist()], pa.list_(pa.int64())),
         pa.array(held[kept].tolist(), pa.bool_()),
     ]
-    return pa.record_batch(columns, schema=_ENCODED)
+    return pa.record_batch(columns, schema=ENCODED)
 
 
-def _sort_by_group(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Table, list[dict[str, Any]]]:
+def sort_by_group(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Table, list[dict[str, Any]]]:
     """The table of `ROW`, sorted by source and split, and where the rows of each are in it."""
-    rows = pa.Table.from_batches(batches, schema=_ENCODED)
+    rows = pa.Table.from_batches(batches, schema=ENCODED)
     lengths = numpy_array(rows["length"].combine_chunks())
     rows = rows.append_column("offset", arrow_array(np.cumsum(lengths) - lengths))
     rows = rows.sort_by([("source", "ascending"), ("held_out", "ascending")])  # It is stable.

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
 from stages.engine.arrays import arrow_array, numpy_array
-from stages.pack.documents import DOCUMENTS, IDS, SPLITS, excluded_rows, write_excluded
+from stages.pack.documents import DOCUMENTS, IDS, MARKS, SPLITS, excluded_rows, write_excluded
 from stages.pack.layout import STRATEGIES, Ints, Layout
 from stages.pack.plan import Plan
 from stages.pack.repetition import runs_without
@@ -50,6 +50,7 @@ class Part:
     first: int
     rows: int
     tokens: int
+    marks: LeftFile | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def make_groups(results: Sequence[ShardResult], sequence_length: int) -> list[Gr
                 group["first"],
                 group["documents"],
                 group["tokens"],
+                result.left(None, MARKS) if result.value.get("marked") else None,
             )
             parts.setdefault((group["source"], group["split"]), []).append(part)
     sources = sorted({source for source, _ in parts})
@@ -131,16 +133,19 @@ class Documents:
     repetitive: dict[int, list[int]]
     """By document the segments that are left out."""
     ids: list[npt.NDArray[Any]]
+    marks: list[npt.NDArray[np.uint8]]
+    """Of conversations, those of the tokens in `ids`."""
 
     @classmethod
     def read(cls, group: Group, dtype: str) -> Documents:
         """Read the tables; ids stay in their files until they are copied."""
-        tables, ids = [], []
+        tables, ids, marks = [], [], []
         for part in group.parts:
             with pa.memory_map(str(part.documents.path())) as source:
                 tables.append(pa.ipc.open_file(source).read_all().slice(part.first, part.rows))
-            with pa.memory_map(str(part.ids.path())) as source:
-                ids.append(np.frombuffer(source.read_buffer(), dtype=dtype))
+            ids.append(_map_array(part.ids, dtype))
+            if part.marks is not None:
+                marks.append(_map_array(part.marks, "uint8"))
         table = pa.concat_tables(tables).combine_chunks()
         return cls(
             table.select(["doc_id", "language", "content_hash"]),
@@ -149,12 +154,18 @@ class Documents:
             numpy_array(table["offset"].combine_chunks()),
             cls._segments(table["repetitive"].combine_chunks()),
             ids,
+            marks,
         )
 
     @staticmethod
     def _segments(lists: pa.ListArray) -> dict[int, list[int]]:
         rows = pc.indices_nonzero(pc.is_valid(lists))
         return dict(zip(rows.to_pylist(), lists.take(rows).to_pylist(), strict=True))
+
+
+def _map_array(file: LeftFile, dtype: str) -> npt.NDArray[Any]:
+    with pa.memory_map(str(file.path())) as source:
+        return np.frombuffer(source.read_buffer(), dtype=dtype)
 
 
 def pack_group(
@@ -173,12 +184,17 @@ def pack_group(
     counts = np.zeros(plan.vocabulary_size, dtype=np.int64)
     file = f"{group.path}.tokens"
     with ExitStack() as opened:
-        writer = None
+        writer = marks_writer = None
         for rows, used in sequences(layout, documents, plan):
             tokens = rows[np.arange(plan.sequence_length) < used[:, None]]
             counts += np.bincount(tokens, minlength=len(counts))
             writer = writer or opened.enter_context(out.open(group.split, file))
             writer.write(rows.view(np.uint8).data)
+        for marks in marks_of(layout, documents, plan):
+            marks_writer = marks_writer or opened.enter_context(
+                out.open(group.split, f"{group.path}.marks")
+            )
+            marks_writer.write(marks.data)
     if layout.sequences:
         table = index_table(layout, documents.table)
         out.write_table(group.split, f"{group.path}.index.parquet", table)
@@ -198,12 +214,32 @@ def sequences(
     layout: Layout, documents: Documents, plan: Plan
 ) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
     """Some sequences at a time: ids [n, sequence_length], tokens in each."""
-    used = layout.used()
-    dtype = np.dtype(plan.dtype)
-    step = max(1, CHUNK_BYTES // (plan.sequence_length * dtype.itemsize))
+    used, first = layout.used(), 0
+    padding = np.array(plan.tokens.padding, dtype=plan.dtype)
+    for rows in _laid_out(layout, documents, documents.ids, plan.sequence_length, padding):
+        yield rows, used[first : first + len(rows)]
+        first += len(rows)
+
+
+def marks_of(layout: Layout, documents: Documents, plan: Plan) -> Iterator[npt.NDArray[np.uint8]]:
+    """Some sequences of conversations at a time: the marks of their tokens; of text, nothing."""
+    if documents.marks:
+        padding = np.zeros((), dtype=np.uint8)
+        yield from _laid_out(layout, documents, documents.marks, plan.sequence_length, padding)
+
+
+def _laid_out(
+    layout: Layout,
+    documents: Documents,
+    values: Sequence[npt.NDArray[Any]],
+    sequence_length: int,
+    padding: npt.NDArray[Any],
+) -> Iterator[npt.NDArray[Any]]:
+    """The values of tokens, one array a part, where the tokens lie; elsewhere padding."""
+    step = max(1, CHUNK_BYTES // (sequence_length * padding.itemsize))
     for first in range(0, layout.sequences, step):
         count = min(step, layout.sequences - first)
-        rows = np.full((count, plan.sequence_length), plan.tokens.padding, dtype=dtype)
+        rows = np.full((count, sequence_length), padding)
         pieces = slice(*np.searchsorted(layout.sequence, [first, first + count]))
         document = layout.document[pieces]
         for row, start, length, part, origin in zip(
@@ -214,8 +250,8 @@ def sequences(
             (documents.offset[document] + layout.document_start[pieces]).tolist(),
             strict=True,
         ):
-            rows[row, start : start + length] = documents.ids[part][origin : origin + length]
-        yield rows, used[first : first + count]
+            rows[row, start : start + length] = values[part][origin : origin + length]
+        yield rows
 
 
 def shuffle_layout(layout: Layout, key: bytes) -> Layout:

@@ -1,13 +1,29 @@
-"""The pack stage: documents to token shards that training reads as they lie."""
+"""The pack stages: documents or conversations to token shards that training reads as they lie."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stages.engine import Context, Inputs, Many, One, Stage, source_names
-from stages.pack.config import PackConfig, PackExecution
+from artifacts_schema.config import MapExecution
+from stages.engine import (
+    Context,
+    Inputs,
+    Many,
+    One,
+    ShardResult,
+    Stage,
+    check_bad_share,
+    source_names,
+)
+from stages.pack.config import PackChatConfig, PackConfig, PackExecution
+
+if TYPE_CHECKING:
+    from stages.pack.plan import Plan
+
+OUTPUTS = {"train": "token_shards", "held_out": "token_shards", "excluded": "excluded"}
 
 
 class Pack(Stage):
@@ -23,7 +39,7 @@ class Pack(Stage):
 
     name, version, reproducible = "pack", 4, "bytes"
     inputs = {"documents": Many("documents", at_least=1), "tokenizer": One("tokenizer")}
-    outputs = {"train": "token_shards", "held_out": "token_shards", "excluded": "excluded"}
+    outputs = OUTPUTS
     worker_modules = ("stages.pack.shard",)
     libraries = ("tokenizers", "pyarrow", "numpy")
     handles_documents = True
@@ -52,30 +68,13 @@ class Pack(Stage):
         from stages.pack.documents import encode_shard
         from stages.pack.encoder import choose_encoder, document_shards
         from stages.pack.plan import Plan
-        from stages.pack.shard import make_groups, pack_group, shards_table, totals, train_counts
-        from stages.tokens.vocabulary import count_token_bytes
 
         documents, tokenizer = context.many("documents"), context.one("tokenizer")
         plan = Plan.from_tokenizer(context.config, tokenizer)
-        token_bytes = count_token_bytes(plan.tokenizer())
         shards = document_shards(documents)
         encoder = choose_encoder(context.execution.encoder, plan, shards, context.log)
         encoded = context.map(encode_shard, shards, plan=replace(plan, encoder=encoder))
-        packed = context.map(
-            pack_group,
-            make_groups(encoded, plan.sequence_length),
-            plan=plan,
-            token_bytes=token_bytes,
-        )
-        counts = train_counts(packed, plan.vocabulary_size).astype("<i8").tobytes()
-        for split in ("train", "held_out"):
-            table = shards_table(plan, tokenizer.digest, split, packed)
-            if not table["sources"]:
-                context.log.warning("no document fell into '%s'", split)
-            context.write_json(split, "shards.json", table)
-            context.write_bytes(split, "token_bytes.bin", token_bytes.astype("<u2").tobytes())
-            context.write_bytes(split, "train_counts.bin", counts)
-            context.count(**totals(split, packed))
+        packed = _pack_groups(context, plan, encoded)
         if plan.fim:
             turned = sum(result.value["fim"] for result in encoded)
             context.count(fim_documents=turned)
@@ -91,3 +90,105 @@ class Pack(Stage):
                 "repetitive": sum(result.value["dropped_documents"] for result in packed),
             },
         )
+
+
+class PackChat(Stage):
+    """Render conversations and lay them whole into sequences of one length, by source.
+
+    Beside the tokens lie marks: where each conversation begins, which tokens are learnt, who
+    speaks. So training reads them like text, on the same sample clock, and may mix the two; and
+    attention stays within a conversation. Each lies in `train` or in `held_out`, by a hash of its
+    id; a table names those that are left out.
+    """
+
+    name, version, reproducible = "pack_chat", 1, "bytes"
+    inputs = {"conversations": Many("conversations", at_least=1), "tokenizer": One("tokenizer")}
+    outputs = OUTPUTS
+    worker_modules = ("stages.pack.conversations", "stages.pack.shard")
+    libraries = ("tokenizers", "pyarrow", "numpy")
+    Config, Execution = PackChatConfig, MapExecution
+
+    @classmethod
+    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
+        """Those of its conversations."""
+        return source_names(inputs["conversations"])
+
+    def run(self, context: Context) -> None:
+        """Encode each shard of conversations, pack groups of them, write what describes all."""
+        from stages.pack.config import PackConfig
+        from stages.pack.conversations import REASONS, encode_conversations
+        from stages.pack.encoder import document_shards
+        from stages.pack.plan import Plan
+        from stages.tokens.chat import CHAT_TEMPLATE
+
+        config = context.config
+        conversations, tokenizer = context.many("conversations"), context.one("tokenizer")
+        settings = PackConfig(
+            sequence_length=config.sequence_length,
+            held_out_share=config.held_out_share,
+            seed=config.seed,
+            repetition=None,
+        )
+        plan = Plan.from_tokenizer(settings, tokenizer)
+        encoded = context.map(
+            encode_conversations,
+            document_shards(conversations),
+            plan=plan,
+            too_long=config.too_long,
+        )
+        total = sum(result.value["conversations"] for result in encoded)
+        reasons, unused = _summed(encoded, "reasons"), _summed(encoded, "unused")
+        lost = {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+        for result in encoded:
+            for reason, names in result.value["samples"].items():
+                for name in names:
+                    context.sample(reason, name)
+        samples = [f"{why}: {name}" for why in lost for name in context.samples.get(why, ())]
+        check_bad_share(
+            sum(lost.values()), total, config.max_bad_share, samples, where="conversations"
+        )
+        packed = _pack_groups(context, plan, encoded, marks=True, chat_template=CHAT_TEMPLATE)
+        learnt = sum(result.value["learnt"] for result in encoded)
+        context.count(learnt_tokens=learnt, **reasons, **unused)
+        for field, count in sorted(unused.items()):
+            what = field.removesuffix("_unused").replace("_", " ")
+            context.log.warning("%s, which the chat format does not hold: %d", what, count)
+        context.conserve(
+            records_in=total,
+            out=sum(result.value["documents"] for result in packed),
+            dropped=lost,
+        )
+
+
+def _summed(results: Sequence[ShardResult], name: str) -> Counter[str]:
+    """The counts that every shard has under a name."""
+    sums = Counter[str]()
+    for result in results:
+        sums.update(result.value[name])
+    return sums
+
+
+def _pack_groups(
+    context: Context, plan: Plan, encoded: Sequence[ShardResult], **more: Any
+) -> list[ShardResult]:
+    """Pack what was encoded, and write both splits; `more` goes into their shards.json."""
+    from stages.pack.shard import make_groups, pack_group, shards_table, totals, train_counts
+    from stages.tokens.vocabulary import count_token_bytes
+
+    token_bytes = count_token_bytes(plan.tokenizer())
+    packed = context.map(
+        pack_group,
+        make_groups(encoded, plan.sequence_length),
+        plan=plan,
+        token_bytes=token_bytes,
+    )
+    counts = train_counts(packed, plan.vocabulary_size).astype("<i8").tobytes()
+    for split in ("train", "held_out"):
+        table = shards_table(plan, context.one("tokenizer").digest, split, packed)
+        if not table["sources"]:
+            context.log.warning("nothing fell into '%s'", split)
+        context.write_json(split, "shards.json", {**table, **more})
+        context.write_bytes(split, "token_bytes.bin", token_bytes.astype("<u2").tobytes())
+        context.write_bytes(split, "train_counts.bin", counts)
+        context.count(**totals(split, packed))
+    return packed

@@ -99,8 +99,11 @@ class ShardTables:
             self.languages[source] = dict(sorted(languages.items()))
             ends.append(len(paths))
         self.paths = paths
+        marked = np.array([bool(table.get("marks")) for table in tables], dtype=np.bool_)
         self.sequences = np.concatenate([np.zeros(0, dtype=np.int64), *counts])
         self.input_of = np.concatenate([np.zeros(0, dtype=np.int32), *input_of])
+        self.marked = marked[self.input_of]
+        """Whether each file has one of marks beside it, since it holds conversations."""
         self.edges = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.sequences)])
         self.ends = np.array(ends, dtype=np.int64)
         self.bases = self.edges[self.ends]

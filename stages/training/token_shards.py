@@ -11,6 +11,7 @@ of the three.
 
 Rows are cut into segments without an index: text never holds a special token's id, so a segment
 ends at the token that ends a document or at the end of its row, and padding is at the right only.
+Rows of conversations are cut by the marks beside them (token_marks.py).
 NumPy does it at 55 to 124 million tokens a CPU second; a compiled pass did 390 to 502, but the
 quickstart's model trains on 5,000.
 
@@ -41,12 +42,12 @@ from stages.training.shard_index import (
     read_segments,
     rows_of_documents,
 )
+from stages.training.token_marks import IGNORED, PADDED, cut_by_marks
 
-IGNORED = -100
-"""Target that carries no loss (the `ignore_index` of PyTorch's cross entropy)."""
+__all__ = ["IGNORED", "PADDED", "Batch", "TokenShards", "cut_into_segments", "spread"]
 
-PADDED = -1
-"""Document number of padding."""
+TOKENS, MARKS = ".tokens", ".marks"
+"""Endings of the files of token ids, and of those with the marks of conversations."""
 
 _MOST_OPEN = 1024
 _READ = os.O_RDONLY | os.O_CLOEXEC
@@ -124,6 +125,7 @@ class TokenShards:
         self.languages = tables.languages
         self._inputs, self._tables = tuple(inputs), tables
         self._files = ShardFiles(self._inputs, tables)
+        self._marks = ShardFiles(self._inputs, tables, MARKS)
         self._spoken = ShardLanguages(self._inputs, tables)
 
     @property
@@ -165,7 +167,7 @@ class TokenShards:
         lengths_B = self._tables.length_of[files_B]
         if (lengths_B != lengths_B[:1]).any():
             raise ValueError("a batch has sequences of one length")
-        raw_BL = self._files.read(files_B, lines_B)
+        raw_BL = self._files.read(files_B, lines_B, self._tables.dtype)
         if raw_BL.size and raw_BL.max() >= self.vocabulary_size:
             row, position = np.argwhere(raw_BL >= self.vocabulary_size)[0].tolist()
             raise CorruptArtifact(
@@ -175,7 +177,31 @@ class TokenShards:
                 hint="ingot verify compares it with its checksum; pack again",
             )
         targets_BL, documents_BL = cut_into_segments(raw_BL, self.end_id, self.padding_id)
+        marked_B = self._tables.marked[files_B]
+        if marked_B.any():
+            marks_BL = self.marks(sources_B[marked_B], sequences_B[marked_B])
+            targets_BL[marked_B], documents_BL[marked_B] = cut_by_marks(raw_BL[marked_B], marks_BL)
         return Batch(raw_BL.astype(np.int32), targets_BL, documents_BL, sources_B, sequences_B)
+
+    def marks(self, sources_B: Indices, sequences_B: Indices) -> NDArray[np.uint8]:
+        """[B, L] The marks (token_marks.py) of the named sequences, which hold conversations.
+
+        Errors are those of `batch`; ValueError for sequences of text, which have none.
+        """
+        files_B, lines_B = self.locate(np.asarray(sources_B), np.asarray(sequences_B))
+        if not self._tables.marked[files_B].all():
+            raise ValueError("sequences of text have no marks")
+        return self._marks.read(files_B, lines_B, np.dtype(np.uint8))
+
+    @property
+    def marked_sources(self) -> frozenset[str]:
+        """The sources that hold conversations, or some among their texts."""
+        tables = self._tables
+        return frozenset(
+            name
+            for number, name in enumerate(self.sources)
+            if any(tables.marked[file] for file in tables.of_source(number))
+        )
 
     def locate(self, sources_B: Indices, sequences_B: Indices) -> tuple[Indices, Indices]:
         """File and row of each sequence. ValueError for one that does not exist."""
@@ -278,26 +304,27 @@ def open_at_once() -> int:
 class ShardFiles:
     """Token files by number, opened when first read; the least recently read ones are closed.
 
-    Threads may share it.
+    With another `ending`, the files beside them that have a value for each token. Threads may share
+    it.
     """
 
-    def __init__(self, inputs: Sequence[Input], tables: ShardTables) -> None:
-        self._inputs, self._tables = inputs, tables
+    def __init__(self, inputs: Sequence[Input], tables: ShardTables, ending: str = TOKENS) -> None:
+        self._inputs, self._tables, self._ending = inputs, tables, ending
         self._most = open_at_once()
         self._open: OrderedDict[int, int] = OrderedDict()
         self._known: dict[int, str] = {}
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._open)
 
-    def read(self, files_B: Indices, lines_B: Indices) -> NDArray[Any]:
-        """[B, L] ids of row `lines_B[i]` of file `files_B[i]`; all of these have one length.
+    def read(self, files_B: Indices, lines_B: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """[B, L] values of row `lines_B[i]` of file `files_B[i]`; all of these have one length.
 
         Raises CorruptArtifact for a file that is gone, cut or changed, StoreError for one that
         cannot be read.
         """
         lengths = self._tables.length_of
         length = int(lengths[files_B[0]] if len(files_B) else lengths[:1].sum())
-        raw_BL = np.empty((len(files_B), length), dtype=self._tables.dtype)
+        raw_BL = np.empty((len(files_B), length), dtype=dtype)
         with self._lock:
             for row, (file, line) in enumerate(
                 zip(files_B.tolist(), lines_B.tolist(), strict=True)
@@ -308,10 +335,13 @@ class ShardFiles:
     def where(self, file: int) -> str:
         """A file's name for people."""
         source = self._inputs[self._tables.input_of[file]]
-        return f"{source.stage} {source.key[:12]}: {source.output}/{self._tables.paths[file]}"
+        return f"{source.stage} {source.key[:12]}: {source.output}/{self._path(file)}"
+
+    def _path(self, file: int) -> str:
+        return self._tables.paths[file].removesuffix(TOKENS) + self._ending
 
     def _read_row(self, file: int, line: int, raw_L: NDArray[Any]) -> None:
-        descriptor, done = self._descriptor(file), 0
+        descriptor, done = self._descriptor(file, raw_L.itemsize), 0
         view = memoryview(raw_L.data).cast("B")
         while done < len(view):  # One call may give a part of it.
             try:
@@ -326,15 +356,15 @@ class ShardFiles:
                 )
             done += size
 
-    def _descriptor(self, file: int) -> int:
+    def _descriptor(self, file: int, itemsize: int) -> int:
         if file not in self._open:
-            self._open[file] = self._open_file(file)
+            self._open[file] = self._open_file(file, itemsize)
             if len(self._open) > self._most:
                 os.close(self._open.popitem(last=False)[1])
         self._open.move_to_end(file)
         return self._open[file]
 
-    def _open_file(self, file: int) -> int:
+    def _open_file(self, file: int, itemsize: int) -> int:
         """Open a file; its bytes are checked the first time, its size every time."""
         try:
             try:
@@ -346,7 +376,7 @@ class ShardFiles:
                 f"cannot be opened: {error.strerror}", where=self.where(file)
             ) from None
         tables, size = self._tables, os.fstat(descriptor).st_size
-        expected = int(tables.sequences[file] * tables.length_of[file]) * tables.dtype.itemsize
+        expected = int(tables.sequences[file] * tables.length_of[file]) * itemsize
         if size != expected:
             os.close(descriptor)
             raise CorruptArtifact(
@@ -356,7 +386,7 @@ class ShardFiles:
 
     def _checked_path(self, file: int) -> str:
         source = self._inputs[self._tables.input_of[file]]
-        self._known[file] = str(source.local_path(self._tables.paths[file]))
+        self._known[file] = str(source.local_path(self._path(file)))
         return self._known[file]
 
 

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import types
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,9 @@ def test_a_death_that_nobody_explains_is_an_error_and_the_next_run_continues(
         tried(tasks, on_death=(lambda death: None) if asked else None)
     assert (caught.value.where, "'act'" in caught.value.what) == ("shard c", True)
     assert set(tried([Task("a"), Task("b"), Task("c")])) == {"a", "b", "c"}
-    assert starts() == ("a", "b", "c", "c")
+    begun = Counter(starts())  # What was not done when the worker died may be begun again.
+    assert begun["c"] == 2
+    assert {begun["a"], begun["b"]} <= {1, 2}
 
 
 def test_one_worker_is_a_process_of_its_own_where_deaths_are_expected(tried):
