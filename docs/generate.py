@@ -244,8 +244,8 @@ def own_stages() -> list[str]:
 
 _ORDER = (
     "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
-    "dedup", "decontaminate", "filter", "tokenizer", "pack", "pretrain", "sft", "dpo", "evaluate",
-    "export",
+    "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat", "pretrain",
+    "sft", "dpo", "evaluate", "export",
 )  # fmt: skip
 
 

@@ -95,7 +95,8 @@ def read_batch_documents(store: Store, run: Manifest, step: int) -> list[dict[st
     """Every piece of a document that training step `step` (from 1) of `run` read, row by row.
 
     Source, sequence, position of the piece in row and document, language, content hash and origin
-    of each. Raises UsageError if `run` is not a pretraining run, or has no such step or skips it.
+    of each; of a conversation, `doc_id` is its id, and it has no origin. Raises UsageError if `run`
+    is not a pretraining run, or has no such step or skips it.
     """
     data = open_run_data(store, run, where="--training-step")
     shards, clock = data.shards, data.clock
@@ -116,6 +117,7 @@ def read_batch_documents(store: Store, run: Manifest, step: int) -> list[dict[st
             "length": piece.length,
             "document_start": piece.document_start,
             "doc_id": piece.doc_id,
+            "conversation": shards.sources[int(draw.sources[number])] in shards.marked_sources,
             "language": piece.language,
             "content_hash": piece.content_hash,
             **origins.get(piece.doc_id, dict.fromkeys(ORIGIN_COLUMNS)),

@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lineage": ("flows.cli.listing", "Show what an artifact was made of, or what was made of it."),
     "croissant": ("flows.cli.croissant", "Describe a data set as Croissant metadata."),
     "trace": ("flows.cli.trace", "Follow an artifact, or a training step, back to its records."),
+    "show-masks": ("flows.cli.masks", "Show which tokens of conversations are learnt."),
     "account": ("flows.cli.training", "Show the tokens that a run plans to read, or has read."),
     "preflight": ("flows.cli.training", "Check a pretraining run before it starts, and time it."),
     "prove-resume": ("flows.cli.training", "Kill training, resume it, compare every bit."),

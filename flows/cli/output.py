@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,11 @@ clean = printable
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print lines on stdout (stderr with `err`)."""
     click.echo(printable_text(text), err=err, nl=nl)
+
+
+def echo_styled(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Print runs of text, each in a style (arguments of `click.style`), on stdout."""
+    click.echo("".join(click.style(printable_text(text), **style) for text, style in runs))
 
 
 def echo_error(error: object) -> None:

@@ -95,7 +95,8 @@ def _trace_batch(store: Store, manifest: Manifest, step: int, as_json: bool) -> 
         return
     cells = []
     for row in rows:
-        tokens, record = f"{row['start']}-{row['start'] + row['length']}", "(collected)"
+        tokens = f"{row['start']}-{row['start'] + row['length']}"
+        record = "(conversation)" if row["conversation"] else "(collected)"
         if row["snapshot"]:
             record = f"{row['snapshot']}: {row['origin_file']} at {row['origin_offset']:,}"
         names = ("language", "doc_id", "content_hash")

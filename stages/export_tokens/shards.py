@@ -111,10 +111,17 @@ class Packed:
 
     @classmethod
     def read(cls, inputs: Sequence[Input]) -> Packed:
-        """InputError if inputs were packed with different tokenizers or hold no document."""
+        """InputError for different tokenizers, for conversations, and for no document at all."""
         tables = [shards_input.read_json("shards.json") for shards_input in inputs]
         facts = {name: tables[0][name] for name in _EQUAL}
         for shards_input, table in zip(inputs, tables, strict=True):
+            if table.get("marks"):
+                raise InputError(
+                    "they hold conversations, and no other trainer's format says which of their "
+                    "tokens are learnt",
+                    where=_describe(shards_input),
+                    hint="give shards of pack, or release the conversations themselves",
+                )
             for name in _EQUAL:
                 if table[name] != facts[name]:
                     raise InputError(

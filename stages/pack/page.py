@@ -93,8 +93,8 @@ def binned(sizes: pa.ChunkedArray) -> Ints:
     return np.bincount(exponents, minlength=BINS)[:BINS]
 
 
-def document_lengths(pieces: Pieces, sequence_length: int) -> list[Figure]:
-    """Documents by their number of tokens."""
+def document_lengths(pieces: Pieces, sequence_length: int, marked: bool = False) -> list[Figure]:
+    """Documents, or conversations (`marked`), by their number of tokens."""
     import numpy as np
 
     if not pieces.document_tokens:
@@ -102,9 +102,13 @@ def document_lengths(pieces: Pieces, sequence_length: int) -> list[Figure]:
     filled = np.flatnonzero(sum(pieces.document_tokens.values()))
     first, last = int(filled[0]), int(filled[-1]) + 1
     note = f"Bins double. A document of more than {sequence_length:,} tokens spans sequences."
+    title = "Documents by length in tokens, train"
+    if marked:
+        note = "Bins double. A conversation lies whole in a sequence."
+        title = "Conversations by length in tokens, train"
     return [
         make_histogram(
-            "Documents by length in tokens, train",
+            title,
             "tokens:,.0f",
             (2.0**i for i in range(first, last + 1)),
             {name: sizes[first:last].tolist() for name, sizes in pieces.document_tokens.items()},
@@ -210,7 +214,9 @@ def page(artifact: Artifact) -> list[Figure]:
         facts(artifact, shards),
         by_source(shards),
         *bars(shards),
-        *document_lengths(pieces, shards["train"]["sequence_length"]),
+        *document_lengths(
+            pieces, shards["train"]["sequence_length"], bool(shards["train"].get("marks"))
+        ),
         *sequence_pieces(pieces),
         *languages(shards["train"]),
         *token_frequencies(artifact),

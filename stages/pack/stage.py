@@ -108,11 +108,6 @@ class PackChat(Stage):
     libraries = ("tokenizers", "pyarrow", "numpy")
     Config, Execution = PackChatConfig, MapExecution
 
-    @classmethod
-    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
-        """Those of its conversations."""
-        return source_names(inputs["conversations"])
-
     def run(self, context: Context) -> None:
         """Encode each shard of conversations, pack groups of them, write what describes all."""
         from stages.pack.config import PackConfig

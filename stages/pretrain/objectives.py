@@ -177,10 +177,19 @@ def build_objective(
 ) -> Objective:
     """The objective of a run over `shards`; the tokenizer is read for what is not causal alone.
 
-    UsageError where the tokenizer has reserved too few tokens for the longest sequences.
+    UsageError where the tokenizer has reserved too few tokens for the longest sequences, and where
+    some of them hold conversations, whose marks only next-token prediction reads.
     """
     if all(part.name == "causal" for part in config.parts):
         return Objective(config, seed)
+    if shards.marked_sources:
+        name = next(part.name for part in config.parts if part.name != "causal")
+        sources = ", ".join(sorted(shards.marked_sources))
+        raise UsageError(
+            f"conversations ({sources}) are learnt by the objective causal alone, not {name}",
+            where="objective.parts",
+            hint="leave objective out, or train on them in a step of their own",
+        )
     reserved = ReservedTokens.from_tokenizer(
         Tokenizer.from_str(tokenizer.read_bytes("tokenizer.json").decode("utf-8")),
         json.loads(tokenizer.read_bytes("tokenizer_config.json")),

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -26,6 +27,12 @@ from stages.pretrain.objectives import Objective, build_objective
 from stages.pretrain.plan import Plan, check_tokenizer, make_plan
 from stages.pretrain.plan_check import check_architecture, check_length
 from stages.pretrain.task import HeldOutSet, PretrainTask, RopeByPhase
+from stages.tokens.chat_template import (
+    Template,
+    make_chatml_record,
+    read_template,
+    read_template_record,
+)
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
 from stages.training.fit import ResumeState
 from stages.training.loop import Progress
@@ -186,6 +193,17 @@ class RunSetup:
     def rope(self) -> RopeByPhase:
         """Its rotary positions by phase."""
         return RopeByPhase(self.model, self.config.phases, self.plan.clock)
+
+    def chat_template(self, stage: str) -> tuple[Template | None, Mapping[str, Any] | None]:
+        """The template that the run's checkpoints carry, and the record of where it comes from.
+
+        That of the conversations it learns, else what the input checkpoint has.
+        """
+        start, template = self.start, self.shards.chat_template
+        before = read_template_record(start) if start is not None else None
+        if template is not None:
+            return template, make_chatml_record(stage, before)
+        return (read_template(start) if start is not None else None), before
 
     def task(self, runtime: Runtime) -> PretrainTask:
         """What the training loop is given."""

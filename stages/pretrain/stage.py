@@ -17,6 +17,7 @@ class Pretrain(Stage):
     clock), so a run that was killed goes on to the same weights, losses and metrics, bit by bit, at
     the same layout. Everything that can be wrong about the inputs is checked before the first step;
     held-out loss is measured before it, on the way and at the end, with a token-unigram baseline.
+    Of conversations (`pack_chat`) it learns what the assistant says, beside text or alone.
     """
 
     name, version, reproducible, launch = "pretrain", 6, "numerics", "spmd"
@@ -56,11 +57,7 @@ class Pretrain(Stage):
         from stages.pretrain.plan import run_account
         from stages.pretrain.preflight import start_preflight
         from stages.pretrain.run_setup import RunSetup, resume_state_from
-        from stages.tokens.chat_template import (
-            TokenizerWithTemplate,
-            read_template,
-            read_template_record,
-        )
+        from stages.tokens.chat_template import TokenizerWithTemplate
         from stages.training.fit import TrainingSettings, fit, write_checkpoint, write_run
         from stages.training.permanent import PermanentCheckpoints
         from stages.training.runtime import runtime
@@ -69,11 +66,9 @@ class Pretrain(Stage):
         setup = RunSetup.from_inputs(config, {role: context.many(role) for role in self.inputs})
         plan, start = setup.plan, setup.start
         # The tokenizer's own template is that of the model it was published with, not of this one.
-        template = read_template(start) if start is not None else None
+        template, record = setup.chat_template(self.name)
         tokenizer = TokenizerWithTemplate(setup.tokenizer, template)
-        state_at = checkpoint_state(
-            plan, read_template_record(start) if start is not None else None
-        )
+        state_at = checkpoint_state(plan, record)
         permanent = PermanentCheckpoints(
             context,
             plan_milestones(config, plan),

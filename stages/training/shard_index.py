@@ -99,6 +99,7 @@ class ShardTables:
             self.languages[source] = dict(sorted(languages.items()))
             ends.append(len(paths))
         self.paths = paths
+        self.chat_template = _chat_template(tables, inputs)
         marked = np.array([bool(table.get("marks")) for table in tables], dtype=np.bool_)
         self.sequences = np.concatenate([np.zeros(0, dtype=np.int64), *counts])
         self.input_of = np.concatenate([np.zeros(0, dtype=np.int32), *input_of])
@@ -141,6 +142,21 @@ class ShardTables:
                 f"the file has {there[file]:,}",
             )
         return paths, rows
+
+
+def _chat_template(tables: Sequence[Mapping[str, Any]], inputs: Sequence[Input]) -> str | None:
+    """What renders the conversations of these, or None; InputError where they have several."""
+    template = None
+    for table, artifact in zip(tables, inputs, strict=True):
+        own: str | None = table.get("chat_template")
+        if template is not None and own not in (None, template):
+            raise InputError(
+                "its conversations are rendered by another chat template than those before it",
+                where=_where(artifact),
+                hint="pack them by one",
+            )
+        template = own or template
+    return template
 
 
 def _check(table: Any, first: Mapping[str, Any], artifact: Input) -> None:

@@ -194,6 +194,11 @@ class TokenShards:
         return self._marks.read(files_B, lines_B, np.dtype(np.uint8))
 
     @property
+    def chat_template(self) -> str | None:
+        """What renders the conversations in these shards; None where there are none."""
+        return self._tables.chat_template
+
+    @property
     def marked_sources(self) -> frozenset[str]:
         """The sources that hold conversations, or some among their texts."""
         tables = self._tables
