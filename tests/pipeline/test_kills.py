@@ -44,6 +44,7 @@ STEPS = [
     "chat_filter",
     "tokenizer",
     "pack",
+    "pack_chat",
     "pretrain",
     "sft",
     "dpo",
