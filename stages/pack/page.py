@@ -238,7 +238,21 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
         ("tokens to train on", tokens["train"]),
         ("tokens held out", tokens["held_out"]),
         ("share of tokens held out", _percent(tokens["held_out"], sum(tokens.values()))),
-        ("share of documents held out", _percent(documents["held_out"], sum(documents.values()))),
+    ]
+    held_out = _percent(documents["held_out"], sum(documents.values()))
+    if train.get("marks"):
+        learnt = counts["learnt_tokens"]
+        rows += [
+            ("tokens that are learnt", learnt),
+            ("share of tokens that are learnt", _percent(learnt, sum(tokens.values()))),
+            ("share of conversations held out", held_out),
+            ("conversations cut at their end", counts.get("truncated", 0)),
+            ("conversations left out as too long", dropped.get("too_long", 0)),
+            ("conversations without a learnt token", dropped.get("nothing_to_learn", 0)),
+        ]
+        return make_facts("Packed tokens", rows, "Held out by a hash of the conversation's id.")
+    rows += [
+        ("share of documents held out", held_out),
         ("documents without text", dropped.get("empty", 0)),
         ("segments left out as repetitive", _sum(counts, "repetitive") or None),
         ("tokens in them", _sum(counts, "repetitive_tokens") or None),

@@ -10,7 +10,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.engine.page import Artifact
 from stages.examples.messages import message
+from stages.pack.page import page
 from stages.pack.stage import PackChat
 from stages.tokens.chat import render_segments
 from stages.training.examples import encode_example
@@ -190,3 +192,15 @@ def test_a_file_of_marks_that_was_cut_is_told(pack_chat, read_input):
     shards = TokenShards([artifact])
     with pytest.raises(CorruptArtifact):
         shards.batch(*every(shards, "made"))
+
+
+def test_a_page_says_what_is_learnt_and_what_is_left_out(pack_chat, store):
+    rows = [conversation(i) for i in range(20)]
+    rows[2]["messages"][1] = message("user", "the cat " * 200)
+    manifest = pack_chat(rows, held_out_share=0.2, max_bad_share=0.5)
+    figures = {figure.title: figure for figure in page(Artifact(store, manifest))}
+    assert "Conversations by length in tokens, train" in figures
+    facts = dict(figures["Packed tokens"].rows)
+    assert facts["conversations without a learnt token"] == 1
+    assert facts["tokens that are learnt"] == manifest.counts["learnt_tokens"]
+    assert not any("documents" in name for name in facts)
