@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from artifacts_schema.config import Config, MapExecution
 from stages.training.config import TooLong
@@ -89,9 +91,31 @@ class PackExecution(MapExecution):
     )
 
 
+LearntTurns = Literal["assistant", "last", "everything"]
+
+
 class PackChatConfig(Config):
     """How conversations become sequences."""
 
+    template: Literal["tokenizer", "chatml"] = Field(
+        default="tokenizer",
+        description="What writes conversations: the input `chat_template`, else the tokenizer's "
+        "own template, else ChatML; or ChatML in any case.",
+    )
+    date: str = Field(
+        default="2024-07-26",
+        description="Day that a template which asks for it is told, as YYYY-MM-DD.",
+    )
+    learn: LearntTurns = Field(
+        default="assistant",
+        description="`assistant`: what it says in every turn, and the token that ends it; `last`: "
+        "in the last one; `everything`: every token.",
+    )
+    learn_pattern: str | None = Field(
+        default=None,
+        description="Regular expression: of those, only what it matches (its first group, if it "
+        "has one), such as `(?s)</think>(.*)`.",
+    )
     sequence_length: int = Field(
         default=2048, ge=8, le=2**24, description="Tokens of a sequence; the model's context."
     )
@@ -115,3 +139,20 @@ class PackChatConfig(Config):
         le=2**32,
         description="Draws held-out conversations, and their sequences' order.",
     )
+
+    @field_validator("date")
+    @classmethod
+    def _is_a_day(cls, value: str) -> str:
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+            raise ValueError(f"'{value}' is no day like 2024-07-26")
+        datetime.date.fromisoformat(value)
+        return value
+
+    @field_validator("learn_pattern")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"'{value}' is no regular expression: {error}") from None
+        return value

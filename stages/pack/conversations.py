@@ -8,6 +8,7 @@ sequence loses its end, or is left out, as the config says.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from artifacts_schema.errors import InputError
+from stages.pack.chat_format import (
+    ChatML,
+    EncodedRow,
+    JinjaFormat,
+    Learning,
+    Refused,
+    choose_format,
+)
+from stages.pack.config import LearntTurns
 from stages.pack.documents import (
     DOCUMENTS,
     ENCODED,
@@ -31,70 +41,43 @@ from stages.pack.documents import (
 from stages.pack.encoder import DocumentShard
 from stages.pack.plan import Plan
 from stages.text.draw import draw
-from stages.tokens.chat import (
-    count_unused_fields,
-    encode_segments,
-    find_chat_start,
-    format_message,
-    render_segments,
-)
+from stages.tokens.chat import count_unused_fields
 from stages.training.config import TooLong
-from stages.training.token_marks import LEARNT, SPEAKERS, make_marks
+from stages.training.token_marks import LEARNT
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from stages.engine import ShardOutput
 
 COLUMNS = ("conversation_id", "source", "messages", "tools")
 
-REASONS = ("too_long", "nothing_to_learn")
+REASONS = ("too_long", "nothing_to_learn", "not_rendered", "content_dropped")
 """Why a conversation is left out."""
 
 
 @dataclass(frozen=True)
-class EncodedConversation:
-    """Token ids and marks of one conversation, and its text as it was rendered."""
+class Writing:
+    """How conversations are written: the template, with tokenizer_config.json, and what is learnt.
 
-    ids: npt.NDArray[np.int64]
-    marks: npt.NDArray[np.uint8]
-    text: str
+    `date` is what a template is told that the day is.
+    """
 
+    template: str
+    tokenizer_config: Mapping[str, Any]
+    date: str
+    turns: LearntTurns
+    pattern: str | None
 
-def encode_conversation(
-    tokenizer: Tokenizer, row: Mapping[str, Any], begin: str
-) -> EncodedConversation:
-    """A conversation in the chat format; `begin` is that of `find_chat_start`."""
-    parts = render_segments(row["messages"], begin=begin, tools=row["tools"])
-    speaking = iter(_speakers(row))
-    ids: list[int] = []
-    learnt: list[bool] = []
-    speakers: list[int] = []
-    for part in parts:
-        speaker = next(speaking) if part.content else "assistant" if part.trained else "template"
-        piece, trained = encode_segments(tokenizer, [part])
-        ids += piece
-        learnt += trained
-        speakers += [SPEAKERS.index(speaker)] * len(piece)
-    marks = make_marks(np.array(learnt, dtype=np.bool_), np.array(speakers, dtype=np.int64))
-    return EncodedConversation(
-        np.array(ids, dtype=np.int64), marks, "".join(part.text for part in parts)
-    )
-
-
-def _speakers(row: Mapping[str, Any]) -> Iterator[str]:
-    messages = row["messages"]
-    if row["tools"] is not None:
-        yield "system"
-        messages = messages[1:] if messages[0]["role"] == "system" else messages
-    for message in messages:
-        if format_message(message):
-            yield message["role"]
+    def format(self, plan: Plan) -> ChatML | JinjaFormat:
+        """The format, with a tokenizer of its own."""
+        learning = Learning(self.turns, re.compile(self.pattern) if self.pattern else None)
+        return choose_format(
+            self.template, plan.tokenizer(), plan.tokens, self.tokenizer_config, self.date, learning
+        )
 
 
 def fit(
-    encoded: EncodedConversation, length: int, too_long: TooLong
-) -> tuple[EncodedConversation | None, str | None]:
+    encoded: EncodedRow, length: int, too_long: TooLong
+) -> tuple[EncodedRow | None, str | None]:
     """As a sequence of `length` tokens can hold it, and why it is changed or (None) left out.
 
     Reasons: `truncated`, and those of `REASONS`: no learnt token, maybe after the cut.
@@ -103,7 +86,7 @@ def fit(
     if len(encoded.ids) > length:
         if too_long == "drop":
             return None, "too_long"
-        encoded = EncodedConversation(encoded.ids[:length], encoded.marks[:length], encoded.text)
+        encoded = EncodedRow(encoded.ids[:length], encoded.marks[:length], encoded.text)
         reason = "truncated"
     if not learnt_tokens(encoded.marks):
         return None, "nothing_to_learn"
@@ -116,38 +99,42 @@ def learnt_tokens(marks: npt.NDArray[np.uint8]) -> int:
 
 
 def encode_conversations(
-    item: DocumentShard, out: ShardOutput, *, plan: Plan, too_long: TooLong
+    item: DocumentShard, out: ShardOutput, *, plan: Plan, writing: Writing, too_long: TooLong
 ) -> dict[str, Any]:
     """Encode the conversations of a shard into scratch: `IDS`, `MARKS`, `DOCUMENTS`.
 
-    Those that are left out are listed. Returns {"conversations": rows, "reasons" and "unused":
-    counts, "samples": some ids by reason, "learnt": tokens, "groups" as `encode_shard` has them}.
+    Those of which no row is left are listed. Returns {"conversations": rows read, "packed": those
+    with a row left, "by_turn": those with a row for each answer, "reasons" and "unused": counts,
+    "samples": some ids by reason, "learnt": tokens, "groups" as `encode_shard` has them}.
     InputError for an id that the vocabulary does not have.
     """
-    tokenizer = plan.tokenizer()
-    begin = find_chat_start(tokenizer, plan.tokens)
+    chat_format = writing.format(plan)
+    counts = Counter[str]()
     reasons, unused = Counter[str](), Counter[str]()
     samples: dict[str, list[str]] = {}
     rows: list[dict[str, Any]] = []
     lost: dict[str, list[dict[str, Any]]] = {}
-    total = learnt = 0
     with out.open_scratch(IDS) as ids_file, out.open_scratch(MARKS) as marks_file:
-        for row in _rows(item):
-            total += 1
-            unused += count_unused_fields(row["messages"])
-            encoded = encode_conversation(tokenizer, row, begin)
-            kept, reason = fit(encoded, plan.sequence_length, too_long)
-            if reason is not None:
+        for row, made in _encoded(item, chat_format):
+            counts["conversations"] += 1
+            if isinstance(chat_format, ChatML):
+                unused += count_unused_fields(row["messages"])
+            kept, why = _fitted(made, plan.sequence_length, too_long)
+            for reason, detail in why.items():
                 reasons[reason] += 1
-                samples.setdefault(reason, []).append(f"{row['source']} {row['conversation_id']}")
-            if kept is None:
-                lost.setdefault(str(reason), []).append(_named(row))
+                name = f"{row['source']} {row['conversation_id']}{detail}"
+                samples.setdefault(reason, []).append(name)
+            if not kept:
+                lost.setdefault(next(iter(why)), []).append(_named(row))
                 continue
-            _check_ids(kept, row, plan)
-            ids_file.write(kept.ids.astype(plan.dtype).view(np.uint8).data)
-            marks_file.write(kept.marks.data)
-            learnt += learnt_tokens(kept.marks)
-            rows.append(_encoded_row(row, kept, plan))
+            counts["packed"] += 1
+            counts["by_turn"] += isinstance(made, list) and len(made) > 1
+            for one in kept:
+                _check_ids(one, row, plan)
+                ids_file.write(one.ids.astype(plan.dtype).view(np.uint8).data)
+                marks_file.write(one.marks.data)
+                counts["learnt"] += learnt_tokens(one.marks)
+                rows.append(_encoded_row(row, one, plan))
     table, groups = sort_by_group([pa.RecordBatch.from_pylist(rows, schema=ENCODED)])
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
@@ -156,26 +143,46 @@ def encode_conversations(
     ]
     write_excluded(out, f"documents/{item.id}.parquet", excluded)
     return {
-        "conversations": total,
+        **{name: counts[name] for name in ("conversations", "packed", "by_turn", "learnt")},
+        "lost": {reason: len(names) for reason, names in lost.items()},
         "reasons": dict(reasons),
         "unused": dict(unused),
         "samples": {reason: names[:3] for reason, names in samples.items()},
-        "learnt": learnt,
         "groups": groups,
         "marked": True,
     }
 
 
-def _rows(item: DocumentShard) -> Iterator[dict[str, Any]]:
+def _encoded(
+    item: DocumentShard, chat_format: ChatML | JinjaFormat
+) -> Iterator[tuple[dict[str, Any], list[EncodedRow] | Refused]]:
     for group in item.shard.row_groups(list(COLUMNS)):
-        yield from group.to_pylist()
+        rows = group.to_pylist()
+        yield from zip(rows, chat_format.encode(rows), strict=True)
+
+
+def _fitted(
+    made: list[EncodedRow] | Refused, length: int, too_long: TooLong
+) -> tuple[list[EncodedRow], dict[str, str]]:
+    """The rows that fit, and by reason what there is to say of those that are changed or lost."""
+    if isinstance(made, Refused):
+        return [], {made.reason: f": {made.detail}"}
+    kept: list[EncodedRow] = []
+    why: dict[str, str] = {}
+    for one in made:
+        fitted, reason = fit(one, length, too_long)
+        if fitted is not None:
+            kept.append(fitted)
+        if reason is not None:
+            why[reason] = ""
+    return kept, why if made else {"nothing_to_learn": ""}
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"doc_id": row["conversation_id"], "source": row["source"]}
 
 
-def _encoded_row(row: Mapping[str, Any], kept: EncodedConversation, plan: Plan) -> dict[str, Any]:
+def _encoded_row(row: Mapping[str, Any], kept: EncodedRow, plan: Plan) -> dict[str, Any]:
     """A row of `ENCODED`; a hash of the id decides the split, whatever else joins the data."""
     return {
         **_named(row),
@@ -187,7 +194,7 @@ def _encoded_row(row: Mapping[str, Any], kept: EncodedConversation, plan: Plan) 
     }
 
 
-def _check_ids(kept: EncodedConversation, row: Mapping[str, Any], plan: Plan) -> None:
+def _check_ids(kept: EncodedRow, row: Mapping[str, Any], plan: Plan) -> None:
     highest = int(kept.ids.max())
     if highest >= plan.vocabulary_size:
         raise InputError(

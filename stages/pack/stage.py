@@ -8,10 +8,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import MapExecution
+from artifacts_schema.errors import InputError, UsageError
 from stages.engine import (
     Context,
     Inputs,
     Many,
+    Maybe,
     One,
     ShardResult,
     Stage,
@@ -93,28 +95,33 @@ class Pack(Stage):
 
 
 class PackChat(Stage):
-    """Render conversations and lay them whole into sequences of one length, by source.
+    """Write conversations in a chat format and lay them whole into sequences, by source.
 
     Beside the tokens lie marks: where each conversation begins, which tokens are learnt, who
     speaks. So training reads them like text, on the same sample clock, and may mix the two; and
-    attention stays within a conversation. Each lies in `train` or in `held_out`, by a hash of its
-    id; a table names those that are left out.
+    attention stays within a conversation. The format is the tokenizer's own chat template, or
+    ChatML. Each conversation lies in `train` or in `held_out`, by a hash of its id; a table names
+    those that are left out.
     """
 
-    name, version, reproducible = "pack_chat", 1, "bytes"
-    inputs = {"conversations": Many("conversations", at_least=1), "tokenizer": One("tokenizer")}
+    name, version, reproducible = "pack_chat", 2, "bytes"
+    inputs = {
+        "conversations": Many("conversations", at_least=1),
+        "tokenizer": One("tokenizer"),
+        "chat_template": Maybe("snapshot"),
+    }
     outputs = OUTPUTS
     worker_modules = ("stages.pack.conversations", "stages.pack.shard")
-    libraries = ("tokenizers", "pyarrow", "numpy")
+    libraries = ("tokenizers", "transformers", "jinja2", "pyarrow", "numpy")
     Config, Execution = PackChatConfig, MapExecution
 
     def run(self, context: Context) -> None:
         """Encode each shard of conversations, pack groups of them, write what describes all."""
+        from stages.pack.chat_format import check_format
         from stages.pack.config import PackConfig
-        from stages.pack.conversations import REASONS, encode_conversations
+        from stages.pack.conversations import REASONS, Writing, encode_conversations
         from stages.pack.encoder import document_shards
         from stages.pack.plan import Plan
-        from stages.tokens.chat import CHAT_TEMPLATE
 
         config = context.config
         conversations, tokenizer = context.many("conversations"), context.one("tokenizer")
@@ -125,34 +132,84 @@ class PackChat(Stage):
             repetition=None,
         )
         plan = Plan.from_tokenizer(settings, tokenizer)
+        template = _chat_template(context)
+        writing = Writing(
+            template,
+            tokenizer.read_json("tokenizer_config.json"),
+            config.date,
+            config.learn,
+            config.learn_pattern,
+        )
+        if not check_format(writing.format(plan)):
+            context.log.info(
+                "the template writes earlier turns otherwise later: one row for each answer"
+            )
         encoded = context.map(
             encode_conversations,
             document_shards(conversations),
             plan=plan,
+            writing=writing,
             too_long=config.too_long,
         )
-        total = sum(result.value["conversations"] for result in encoded)
-        reasons, unused = _summed(encoded, "reasons"), _summed(encoded, "unused")
-        lost = {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+        reasons, unused, lost = (_summed(encoded, name) for name in ("reasons", "unused", "lost"))
         for result in encoded:
             for reason, names in result.value["samples"].items():
                 for name in names:
                     context.sample(reason, name)
-        samples = [f"{why}: {name}" for why in lost for name in context.samples.get(why, ())]
-        check_bad_share(
-            sum(lost.values()), total, config.max_bad_share, samples, where="conversations"
+        total, kept, by_turn, learnt = (
+            sum(result.value[name] for result in encoded)
+            for name in ("conversations", "packed", "by_turn", "learnt")
         )
-        packed = _pack_groups(context, plan, encoded, marks=True, chat_template=CHAT_TEMPLATE)
-        learnt = sum(result.value["learnt"] for result in encoded)
-        context.count(learnt_tokens=learnt, **reasons, **unused)
+        samples = [f"{why}: {name}" for why in lost for name in context.samples.get(why, ())]
+        check_bad_share(lost.total(), total, config.max_bad_share, samples, where="conversations")
+        if not learnt:
+            raise InputError(
+                "no token would be learnt",
+                where="conversations",
+                hint="look at `learn_pattern`, and at the weights of messages",
+            )
+        _pack_groups(context, plan, encoded, marks=True, chat_template=template)
+        context.count(learnt_tokens=learnt, rows_by_turn=by_turn, **reasons, **unused)
         for field, count in sorted(unused.items()):
             what = field.removesuffix("_unused").replace("_", " ")
             context.log.warning("%s, which the chat format does not hold: %d", what, count)
         context.conserve(
             records_in=total,
-            out=sum(result.value["documents"] for result in packed),
-            dropped=lost,
+            out=kept,
+            dropped={reason: lost[reason] for reason in REASONS if lost[reason]},
         )
+
+
+def _chat_template(context: Context) -> str:
+    """What writes the conversations; InputError where an input is no template."""
+    from stages.engine.sources import source_files
+    from stages.tokens.chat import CHAT_TEMPLATE
+    from stages.tokens.chat_template import (
+        JINJA_FILE,
+        JINJA_LIMIT,
+        KEY,
+        default_template,
+        read_published_template,
+    )
+
+    snapshots = context.many("chat_template")
+    if context.config.template == "chatml":
+        if snapshots:
+            raise UsageError("is chatml, but there is an input chat_template", where="template")
+        return CHAT_TEMPLATE
+    if snapshots:
+        files = [file for file in source_files(snapshots[0]) if file.name.endswith(".jinja")]
+        if len(files) != 1:
+            raise InputError(
+                f"has {len(files)} files *.jinja", where="chat_template", hint="give it one"
+            )
+        with files[0].open() as stream:
+            content = stream.read(JINJA_LIMIT + 1)
+        template = read_published_template({}, {JINJA_FILE: content}, where=files[0].name)
+    else:
+        config = context.one("tokenizer").read_json("tokenizer_config.json")
+        template = config.get(KEY)
+    return CHAT_TEMPLATE if template is None else default_template(template)
 
 
 def _summed(results: Sequence[ShardResult], name: str) -> Counter[str]:

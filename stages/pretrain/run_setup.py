@@ -29,7 +29,7 @@ from stages.pretrain.plan_check import check_architecture, check_length
 from stages.pretrain.task import HeldOutSet, PretrainTask, RopeByPhase
 from stages.tokens.chat_template import (
     Template,
-    make_chatml_record,
+    make_trained_record,
     read_template,
     read_template_record,
 )
@@ -202,7 +202,7 @@ class RunSetup:
         start, template = self.start, self.shards.chat_template
         before = read_template_record(start) if start is not None else None
         if template is not None:
-            return template, make_chatml_record(stage, before)
+            return template, make_trained_record(stage, before, template)
         return (read_template(start) if start is not None else None), before
 
     def task(self, runtime: Runtime) -> PretrainTask:

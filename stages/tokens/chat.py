@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from artifacts_schema.errors import InputError
 from stages.tokens.vocabulary import (
@@ -54,6 +54,10 @@ CHAT_TEMPLATE = (
     "{%- if message['role'] == 'assistant' %}"
     "{%- generation %}"
     "{%- set text = message['content'] | trim if message['content'] else '' %}"
+    "{%- set thought = message['reasoning_content'] or message['reasoning'] or '' %}"
+    "{%- if thought | trim %}"
+    "{%- set text = ('<think>\\n' + thought | trim + '\\n</think>\\n\\n' + text) | trim %}"
+    "{%- endif %}"
     "{{- text }}"
     "{%- for call in message['tool_calls'] or [] %}"
     "{%- set call = call['function'] if call['function'] else call %}"
@@ -141,12 +145,18 @@ def render_segments(
 
 
 def format_message(message: Mapping[str, Any]) -> str:
-    """A message's content without outer white space, then its tool calls.
+    """A message's reasoning, its content without outer white space, then its tool calls.
 
-    As Qwen's models write them, one block a call: the line `<tool_call>`, a JSON object with `name`
-    and `arguments` (their JSON text as it is), the line `</tool_call>` (Qwen2.5, Hermes).
+    As Qwen's models write them. Reasoning stands between the lines `<think>` and `</think>`, as in
+    a content that holds it already. Tool calls are one block each: the line `<tool_call>`, a JSON
+    object with `name` and `arguments` (their JSON text as it is), the line `</tool_call>` (Qwen2.5,
+    Hermes).
     """
-    parts = [message["content"].strip()]
+    text = message["content"].strip()
+    thought = (message.get("reasoning") or "").strip()
+    if thought and message["role"] == "assistant":
+        text = f"<think>\n{thought}\n</think>\n\n{text}".strip()
+    parts = [text]
     for call in message.get("tool_calls") or ():
         name = json.dumps(call["name"], ensure_ascii=False)
         parts.append(
@@ -167,7 +177,9 @@ def count_unused_fields(messages: Iterable[Mapping[str, Any]], learnt: bool = Tr
         calls = message.get("tool_calls") or ()
         ids = [message.get("tool_call_id"), *(call["id"] for call in calls)]
         weight = message.get("weight")
-        counts["messages_with_reasoning_unused"] += message.get("reasoning") is not None
+        counts["messages_with_reasoning_unused"] += (
+            message.get("reasoning") is not None and message["role"] != "assistant"
+        )
         counts["messages_with_name_unused"] += message.get("name") is not None
         counts["messages_with_tool_call_id_unused"] += any(one is not None for one in ids)
         counts["messages_with_weight_unused"] += weight is not None and weight not in used
@@ -194,29 +206,59 @@ def encode_segments(tokenizer: Tokenizer, parts: Iterable[Segment]) -> tuple[lis
     newline that precedes it and the newline's own ids are taken away: a tokenizer that puts a space
     before every text (SentencePiece's dummy prefix) puts none there, as it would in one pass.
     """
-    ids: list[int] = []
-    trained: list[bool] = []
-    before = tokenizer.encode_special_tokens
+    parts = list(parts)
+    tokens = locate_tokens(tokenizer, parts)
+    trained = [parts[one.segment].trained for one in tokens]
+    return [one.id for one in tokens], trained
+
+
+class LocatedToken(NamedTuple):
+    """A token of a rendered conversation: its id, its segment, and the characters that it covers.
+
+    `start` and `stop` count from the begin of the whole text.
+    """
+
+    id: int
+    segment: int
+    start: int
+    stop: int
+
+
+def locate_tokens(tokenizer: Tokenizer, parts: Sequence[Segment]) -> list[LocatedToken]:
+    """The tokens of `encode_segments`, each with its place."""
+    tokens: list[LocatedToken] = []
+    before, position = tokenizer.encode_special_tokens, 0
     try:
-        for part in parts:
+        for number, part in enumerate(parts):
             tokenizer.encode_special_tokens = part.content
-            piece = _content(tokenizer, part.text) if part.content else _ids(tokenizer, part.text)
-            ids += piece
-            trained += [part.trained] * len(piece)
+            reached = 0
+            for index, (start, stop) in (_content if part.content else _encode)(
+                tokenizer, part.text
+            ):
+                # Byte-level tokenizers leave white space out of a token's offsets.
+                start = min(start, reached)
+                tokens.append(LocatedToken(index, number, position + start, position + stop))
+                reached = stop
+            position += len(part.text)
     finally:
         tokenizer.encode_special_tokens = before
-    return ids, trained
+    return tokens
 
 
-def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    return list(tokenizer.encode(text, add_special_tokens=False).ids)
+_Piece = tuple[int, tuple[int, int]]
 
 
-def _content(tokenizer: Tokenizer, text: str) -> list[int]:
-    newline, whole = _ids(tokenizer, "\n"), _ids(tokenizer, f"\n{text}")
-    if whole[: len(newline)] == newline:
-        return whole[len(newline) :]
-    return _ids(tokenizer, text)
+def _encode(tokenizer: Tokenizer, text: str) -> list[_Piece]:
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    return list(zip(encoding.ids, encoding.offsets, strict=True))
+
+
+def _content(tokenizer: Tokenizer, text: str) -> list[_Piece]:
+    newline, whole = _encode(tokenizer, "\n"), _encode(tokenizer, f"\n{text}")
+    if [index for index, _ in whole[: len(newline)]] == [index for index, _ in newline]:
+        rest = whole[len(newline) :]
+        return [(index, (max(start - 1, 0), stop - 1)) for index, (start, stop) in rest]
+    return _encode(tokenizer, text)
 
 
 def _merge_segments(parts: list[Segment]) -> list[Segment]:

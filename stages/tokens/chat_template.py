@@ -1,7 +1,7 @@
 """The chat template that a checkpoint carries: the one that its weights were last trained with.
 
 It lies in the checkpoint's `tokenizer_config.json` as `chat_template`, and `state.json` records
-where it comes from (see `make_chatml_record` and `make_imported_record`). A model that was never
+where it comes from (see `make_trained_record` and `make_imported_record`). A model that was never
 trained on conversations carries none. A template that somebody else wrote is data: it is rendered
 by `transformers` in Jinja's sandbox, in a process of its own with limits, and nowhere else.
 """
@@ -35,6 +35,9 @@ JINJA_FILE, JINJA_FOLDER = "chat_template.jinja", "additional_chat_templates"
 JINJA_LIMIT = 1_000_000
 """Bytes of the largest template that is read; published ones have up to 20,000."""
 RENDER_SECONDS = 60
+DATE = "2024-07-26"
+"""What a template that asks for the day is told, unless a config says another; Llama 3.1's own
+template falls to it."""
 
 Template = str | list[dict[str, str]]
 """As tokenizer_config.json holds it: one, or several as {"name", "template"}."""
@@ -80,17 +83,26 @@ def read_template_record(checkpoint: Input) -> dict[str, Any] | None:
     return record
 
 
-def make_chatml_record(stage: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Of a checkpoint that `stage` trained on conversations; `before` is the record it began with.
+def make_trained_record(
+    stage: str, before: Mapping[str, Any] | None, template: Template = CHAT_TEMPLATE
+) -> dict[str, Any]:
+    """Of a checkpoint that `stage` trained on conversations in `template`.
 
-    `replaced` is the record of the template that the model had when it was imported, if that was
-    another one.
+    `before` is the record it began with; it stays where it is that of an imported model's own
+    template. `replaced` is the record of the template that the model had when it was imported, if
+    that was another one.
     """
-    record = {"format": "ChatML", "source": f"stage {stage}", "sha256": _digest(CHAT_TEMPLATE)}
-    replaced = before
-    if before is not None and before["sha256"] == record["sha256"]:
-        replaced = before.get("replaced")
-    return {**record, "replaced": dict(replaced) if replaced is not None else None}
+    digest = _digest(template)
+    same = before is not None and before["sha256"] == digest
+    if before is not None and same and before["source"].startswith("snapshot"):
+        return dict(before)
+    replaced = before.get("replaced") if before is not None and same else before
+    return {
+        "format": "ChatML" if template == CHAT_TEMPLATE else "the tokenizer's",
+        "source": f"stage {stage}",
+        "sha256": digest,
+        "replaced": dict(replaced) if replaced is not None else None,
+    }
 
 
 def make_imported_record(template: Template, snapshot: str) -> dict[str, Any]:
@@ -141,17 +153,12 @@ def render_prompt(
     template asks for are fixed, so that a prompt does not depend on the day. InputError where the
     template fails, or takes more time, memory or text than it may.
     """
-    if isinstance(template, list):
-        named = {one["name"]: one["template"] for one in template}
-        if "default" not in named:
-            raise _problem(f"has no default, but {', '.join(sorted(named))[:80]}")
-        template = named["default"]
-    tokens = {
-        name: value.get("content") if isinstance(value, dict) else value
-        for name, value in config.items()
-        if name in ("bos_token", "eos_token", "pad_token", "unk_token") and value is not None
+    request = {
+        "template": default_template(template),
+        "messages": list(messages),
+        "tokens": template_tokens(config),
+        "date": DATE,
     }
-    request = {"template": template, "messages": list(messages), "tokens": tokens}
     answer = try_isolated(
         "render_template",
         request,
@@ -162,6 +169,55 @@ def render_prompt(
     if "failed" in answer:
         raise _problem(f"does not render: {answer['failed']}")
     return str(answer["result"])
+
+
+def render_conversations(
+    template: Template,
+    conversations: Sequence[Mapping[str, Any]],
+    config: Mapping[str, Any],
+    date: str = DATE,
+) -> list[dict[str, Any]]:
+    """Each conversation ({"messages", "tools"}) as rows of text; see the function in isolated.py.
+
+    InputError where the template takes more time or memory than it may; what it does not render is
+    reported for each.
+    """
+    request = {
+        "template": default_template(template),
+        "tokens": template_tokens(config),
+        "date": date,
+        "conversations": list(conversations),
+    }
+    answer = try_isolated(
+        "render_conversations",
+        request,
+        seconds=10 * RENDER_SECONDS,
+        processor_seconds=2 * RENDER_SECONDS,
+        memory=4 * 2**30,
+    )
+    if "failed" in answer:
+        raise _problem(f"does not render: {answer['failed']}")
+    rows: list[dict[str, Any]] = answer["result"]
+    return rows
+
+
+def default_template(template: Template) -> str:
+    """The template itself, or of several the one named `default`; InputError if there is none."""
+    if isinstance(template, str):
+        return template
+    named = {one["name"]: one["template"] for one in template}
+    if "default" not in named:
+        raise _problem(f"has no default, but {', '.join(sorted(named))[:80]}")
+    return named["default"]
+
+
+def template_tokens(config: Mapping[str, Any]) -> dict[str, str]:
+    """The special tokens that a template may name, of tokenizer_config.json."""
+    return {
+        name: str(value.get("content")) if isinstance(value, dict) else value
+        for name, value in config.items()
+        if name in ("bos_token", "eos_token", "pad_token", "unk_token") and value is not None
+    }
 
 
 def encode_prompt(

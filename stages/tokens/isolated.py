@@ -36,28 +36,130 @@ CHARACTERS = 1_000_000
 
 
 class FixedDate:
-    """Stands for `datetime` inside a template: 26 July 2024, the date that Llama 3.1's falls to."""
+    """Stands for `datetime` inside a template: the date that the request names."""
 
-    @staticmethod
-    def now() -> datetime.datetime:
+    moment = datetime.datetime(2024, 7, 26)
+
+    @classmethod
+    def now(cls) -> datetime.datetime:
         """Always the same moment."""
-        return datetime.datetime(2024, 7, 26)
+        return cls.moment
+
+
+class Renderer:
+    """A template with the special tokens that it may name, at a fixed date."""
+
+    def __init__(self, template: str, tokens: dict[str, str], date: str) -> None:
+        import transformers.utils.chat_template_utils as library
+
+        FixedDate.moment = datetime.datetime.fromisoformat(date)
+        vars(library)["datetime"] = FixedDate
+        self._render = library.render_jinja_template
+        self.template, self.tokens = template, dict[str, Any](tokens)
+
+    def __call__(
+        self, messages: list[Any], tools: list[Any] | None = None, ask: bool = False
+    ) -> str:
+        """The text of `messages`; with `ask`, up to where the assistant begins to speak."""
+        rendered: str = self._render(
+            [messages],
+            tools=tools,
+            chat_template=self.template,
+            add_generation_prompt=ask,
+            **self.tokens,
+        )[0][0]
+        if len(rendered) > CHARACTERS:
+            raise ValueError(f"it gives {len(rendered):,} characters, more than {CHARACTERS:,}")
+        return rendered
 
 
 def render_template(request: dict[str, Any]) -> str:
     """Render `template` with `messages` and `tokens` up to where the assistant begins to speak."""
-    import transformers.utils.chat_template_utils as library
+    render = Renderer(request["template"], request["tokens"], request["date"])
+    return render(request["messages"], ask=True)
 
-    vars(library)["datetime"] = FixedDate
-    rendered: str = library.render_jinja_template(
-        [request["messages"]],
-        chat_template=request["template"],
-        add_generation_prompt=True,
-        **request["tokens"],
-    )[0][0]
-    if len(rendered) > CHARACTERS:
-        raise ValueError(f"it gives {len(rendered):,} characters, more than {CHARACTERS:,}")
-    return rendered
+
+def render_conversations(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each conversation ({"messages", "tools"}) as texts, with where its answers lie.
+
+    {"rows": [{"text", "marked", "messages", "answers": [[message, start, end, exact], …]}]}, or
+    {"failed": why}. A row has the first `messages` of the conversation; an answer begins where the
+    prompt of inference ends (`exact`), or where the two part. Where the text up to each answer is
+    how the whole begins, there is one row, else one for each answer, with the earlier turns as
+    inference would show them. `marked` is the text with `MARK`, the number of the message and
+    `MARK` in place of each content, or null.
+    """
+    render = Renderer(request["template"], request["tokens"], request["date"])
+    return [
+        _conversation(render, one["messages"], one["tools"]) for one in request["conversations"]
+    ]
+
+
+MARK = "\ufdd1"
+"""A character that no text may hold: it bounds what stands for a content."""
+
+
+def _conversation(render: Renderer, messages: list[Any], tools: Any) -> dict[str, Any]:
+    """As `render_conversations`; arguments of calls are objects, or text where that fails."""
+    try:
+        return {"rows": _rows(render, [_with_objects(one) for one in messages], tools)}
+    except Exception:  # Older templates join arguments to a text.
+        try:
+            return {"rows": _rows(render, messages, tools)}
+        except Exception as error:  # What a template raises is its own affair.
+            return {"failed": f"{type(error).__name__}: {error}"[:200]}
+
+
+def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
+    if "tool_calls" not in message:
+        return message
+    calls = []
+    for call in message["tool_calls"]:
+        arguments = json.loads(call["function"]["arguments"])
+        calls.append({**call, "function": {**call["function"], "arguments": arguments}})
+    return {**message, "tool_calls": calls}
+
+
+def _rows(render: Renderer, messages: list[Any], tools: Any) -> list[dict[str, Any]]:
+    whole = render(messages, tools)
+    if tools and whole == render(messages):
+        raise ValueError("it leaves out the tools that the conversation offers")
+    answers = []
+    for number, message in enumerate(messages):
+        if message["role"] == "assistant":
+            prompt = render(messages[:number], tools, ask=True)
+            through = render(messages[: number + 1], tools)
+            same = _common(prompt, through)
+            answers.append((through, [number, same, len(through), same == len(prompt)]))
+    rows: list[dict[str, Any]]
+    if all(whole.startswith(through) for through, _ in answers):
+        spans = [span for _, span in answers]
+        rows = [{"text": whole, "messages": len(messages), "answers": spans}]
+    else:
+        rows = [
+            {"text": through, "messages": span[0] + 1, "answers": [span]}
+            for through, span in answers
+        ]
+    for row in rows:
+        row["marked"] = _marked(render, messages[: row["messages"]], tools)
+    return rows
+
+
+def _common(first: str, second: str) -> int:
+    """Characters that both begin with."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _marked(render: Renderer, messages: list[Any], tools: Any) -> str | None:
+    marked = [
+        {**one, "content": f"{MARK}{number}{MARK}"} if one["content"].strip() else one
+        for number, one in enumerate(messages)
+    ]
+    try:
+        return render(marked, tools)
+    except Exception:  # The contents are then looked for in the text itself.
+        return None
 
 
 def probe_tokenizer(description: str) -> dict[str, list[str]]:
@@ -86,7 +188,7 @@ def probe_tokenizer(description: str) -> dict[str, list[str]]:
     return {"lost": lost, "special": special}
 
 
-TASKS = {task.__name__: task for task in (render_template, probe_tokenizer)}
+TASKS = {task.__name__: task for task in (render_template, render_conversations, probe_tokenizer)}
 
 
 def try_isolated(

@@ -20,7 +20,7 @@ from stages.tokens.chat import CHAT_TEMPLATE
 from stages.tokens.chat_template import (
     TokenizerFiles,
     TokenizerWithTemplate,
-    make_chatml_record,
+    make_trained_record,
     read_template_record,
 )
 from stages.training.alerts import Alert, Alerts, BaselineRun
@@ -349,7 +349,7 @@ def write_checkpoint(
 def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> None:
     """Write the output `checkpoint` of a stage that trained `start` on conversations in ChatML."""
     before = read_template_record(start)
-    record = make_chatml_record(context.attempt.stage, before)
+    record = make_trained_record(context.attempt.stage, before)
     if before is not None and before["format"] != record["format"]:
         context.log.warning(
             "the chat template of %s is replaced by ChatML, which this stage trains with",

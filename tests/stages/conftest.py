@@ -80,7 +80,7 @@ def chat_checkpoint(
     from stages.model.files import model_files
     from stages.tokenizer.training import transformers_config
     from stages.tokens.chat import CHAT_TEMPLATE
-    from stages.tokens.chat_template import make_chatml_record
+    from stages.tokens.chat_template import make_trained_record
 
     described = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
     state = {"stage": "sft", "training_step": 12, "tokens": 345}
@@ -88,7 +88,7 @@ def chat_checkpoint(
         **model_files(model),
         "tokenizer.json": tokenizer.to_str().encode(),
         "tokenizer_config.json": described,
-        "state.json": {**state, "chat_template": make_chatml_record("sft", None)},
+        "state.json": {**state, "chat_template": make_trained_record("sft", None)},
     }
     return given("checkpoint", files)
 

@@ -16,7 +16,7 @@ from stages.tokens.chat_template import (
     TOKENIZER_CONFIG,
     TokenizerWithTemplate,
     is_template_file,
-    make_chatml_record,
+    make_trained_record,
     make_imported_record,
     read_published_template,
     render_prompt,
@@ -114,13 +114,13 @@ def test_what_is_no_template_is_refused_by_file(config, files):
 def test_the_record_says_what_chatml_replaced_through_further_stages():
     own = make_imported_record(LLAMA_LIKE, "llama")
     assert (own["format"], own["source"]) == ("imported", "snapshot llama")
-    tuned = make_chatml_record("sft", own)
+    tuned = make_trained_record("sft", own)
     assert (tuned["format"], tuned["source"], tuned["replaced"]) == ("ChatML", "stage sft", own)
-    preferred = make_chatml_record("dpo", tuned)
+    preferred = make_trained_record("dpo", tuned)
     assert (preferred["source"], preferred["replaced"]) == ("stage dpo", own)
-    assert make_chatml_record("sft", None)["replaced"] is None
+    assert make_trained_record("sft", None)["replaced"] is None
     assert (
-        make_chatml_record("sft", make_imported_record(CHAT_TEMPLATE, "ours"))["replaced"] is None
+        make_trained_record("sft", make_imported_record(CHAT_TEMPLATE, "ours"))["replaced"] is None
     )
     json.dumps(preferred)
 
