@@ -73,8 +73,11 @@ class ContinuedRun:
 
     @property
     def plain_phases(self) -> list[dict[str, Any]]:
-        """The phases of the run's config as plain values."""
-        return [phase.plain() for phase in self.config.phases]
+        """The phases of the run's config as plain values, each of so many tokens."""
+        return [
+            {**phase.plain(), "tokens": phase.tokens or planned.tokens, "epochs": None}
+            for phase, planned in zip(self.config.phases, self.plan.clock.phases, strict=True)
+        ]
 
     @property
     def phase(self) -> int:
@@ -291,7 +294,8 @@ def lengthen_phases(run: ContinuedRun, tokens: int) -> list[dict[str, Any]]:
             where=run.ref,
             hint="ingot branch continues at the rate that it had",
         )
-    plain, rest = config.plain(), run.plain_phases
+    rest = run.plain_phases
+    plain = rest[index]
     if config.mixture_end:
         if segment.decay_steps:
             raise _interpolation_error(run)
@@ -308,7 +312,7 @@ def lengthen_phases(run: ContinuedRun, tokens: int) -> list[dict[str, Any]]:
     rate = {**plain["learning_rate"], **_fix_warmup(segment.warmup)}
     if segment.decay_steps:
         rate["decay_share"] = segment.decay_steps / steps
-    longer = {**plain, "tokens": config.tokens + tokens, "learning_rate": rate}
+    longer = {**plain, "tokens": plain["tokens"] + tokens, "learning_rate": rate}
     return [*rest[:index], longer, *rest[index + 1 :]]
 
 
@@ -327,7 +331,7 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     config = run.config.phases[index]
     before = run.plain_phases[:index]
     if run.phase_steps == phase.steps:
-        return [*before, config.plain()]
+        return [*before, run.plain_phases[index]]
     if config.mixture_end:
         raise _interpolation_error(run)
     tokens = phase.rows(run.phase_steps)[0] * phase.sequence_length
@@ -337,7 +341,7 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     rate = _without_decay(config.learning_rate.plain())
     rate |= _fix_warmup(min(segment.warmup, run.phase_steps))
     here = {"tokens": tokens, "sequences_per_batch": format_sizes(sizes), "learning_rate": rate}
-    return [*before, {**config.plain(), **here}]
+    return [*before, {**run.plain_phases[index], **here}]
 
 
 def make_annealing_phase(
@@ -349,7 +353,11 @@ def make_annealing_phase(
     rate: dict[str, Any] = {"peak": run.plan.schedule.rate(run.step)}
     if shape != "none":
         rate["decay"] = shape
-    plain = {**config.plain(), "mixture": config.mixture_end or config.mixture, "mixture_end": {}}
+    plain = {
+        **run.plain_phases[run.phase],
+        "mixture": config.mixture_end or config.mixture,
+        "mixture_end": {},
+    }
     if mixture is not None:
         plain["mixture"] = mixture
     return {**plain, "tokens": tokens, "sequences_per_batch": size, "learning_rate": rate}

@@ -21,7 +21,7 @@ from stages.engine.spec import WAIT_POLICY
 if TYPE_CHECKING:
     from stages.pretrain.preflight_checks import Finding
 
-STAGE = "pretrain"
+STAGES = ("pretrain", "sft")
 ACCOUNT_FIELDS = ("phases", "skipped_training_steps", "sources", "languages", "languages_are")
 
 
@@ -58,7 +58,7 @@ def select_pretraining_steps(pipeline: Pipeline, step: str | None = None) -> lis
     UsageError for a recipe without such a step.
     """
     graph = pipeline.graph
-    names = [one.name for one in graph.instances.values() if one.stage.name == STAGE]
+    names = [one.name for one in graph.instances.values() if one.stage.name in STAGES]
     selected = names if step is None else graph.select(step, "--step")
     chosen = [name for name in names if name in selected]
     if not chosen:
@@ -111,7 +111,7 @@ def read_account(store: Store, ref: str) -> TokenAccount:
                 hint="try again when it has finished; ingot watch follows it",
             )
         manifest = finished
-    if manifest.stage != STAGE:
+    if manifest.stage not in STAGES:
         raise UsageError(
             f"{manifest.stage} {short(manifest.key)} is not a pretraining run",
             where=ref,

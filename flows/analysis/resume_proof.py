@@ -38,7 +38,7 @@ from stages.engine.inputs import Input
 from stages.engine.protocol import stage_named
 from stages.engine.spec import StageSpec, child_environment, last_error
 from stages.parallel.layout import Layout
-from stages.pretrain.config import PretrainConfig, format_sizes, read_sizes
+from stages.pretrain.config import format_sizes, read_sizes
 
 if TYPE_CHECKING:
     from stages.training.sample_clock import SampleClock
@@ -113,6 +113,7 @@ def shorten_config(config: Mapping[str, Any], clock: SampleClock, steps: int) ->
             "learning_rate": rate,
             "sequences_per_batch": format_sizes(sizes),
             "tokens": max(1, round(tokens)),
+            "epochs": None,
         }
 
     phases = [shorten(*pair) for pair in zip(config["phases"], clock.phases, strict=True)]
@@ -321,12 +322,13 @@ def _shorten_spec(spec: StageSpec, store: Store, request: ProofRequest) -> Stage
         "checkpoint_every": max(1, request.training_steps // SAVES_PER_RUN),
     }
     config = spec.config
-    if spec.stage == STAGE:
+    if spec.stage in (STAGE, "sft"):
         from stages.pretrain.plan import unchecked_plan
         from stages.training.token_shards import TokenShards
 
         shards = TokenShards(load_inputs(store, spec.inputs)["train"])
-        plan = unchecked_plan(PretrainConfig.parse(config, where="config"), shards)
+        parsed: Any = stage_named(spec.stage).Config.parse(config, where="config")
+        plan = unchecked_plan(parsed, shards)
         config = shorten_config(config, plan.clock, request.training_steps)
     return StageSpec.make(stage_named(spec.stage), config, spec.inputs, execution)
 

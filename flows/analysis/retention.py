@@ -152,7 +152,7 @@ def _describe_derived(
     """What was trained, measured or released: from which roles, and in which training steps."""
     details: dict[str, Any] = {"roles": list(roles)}
     text = f"made from its {' and '.join(roles)}"
-    if manifest.stage == "pretrain" and "train" in roles:
+    if manifest.stage in ("pretrain", "sft") and "train" in roles:
         others = [role for role in roles if role != "train"]
         also = f"; also made from its {' and '.join(others)}" if others else ""
         try:

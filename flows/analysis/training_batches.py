@@ -51,7 +51,7 @@ def open_run_data(store: Store, run: Manifest, *, where: str) -> RunData:
 
     Raises UsageError (about `where`) if `run` is not one, InputError if its shards were collected.
     """
-    if run.stage != "pretrain":
+    if run.stage not in ("pretrain", "sft"):
         raise UsageError(
             f"{run.stage} {short(run.key)} is not a pretraining run",
             where=where,

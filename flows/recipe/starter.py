@@ -216,6 +216,8 @@ def write_recipe(
         lines.append(f"  tokenizer: {{config: {{vocabulary_size: {plan.vocabulary}}}}}")
     if plan.context != 256:
         lines.append(f"  pack: {{config: {{sequence_length: {plan.context}}}}}")
+        if chat != "none":
+            lines.append(f"  pack_chat: {{config: {{sequence_length: {plan.context}}}}}")
     batch = f"sequences_per_batch: {plan.sequences_per_batch}"
     stable = plan.tokens - plan.decay_tokens
     lines += [

@@ -132,11 +132,15 @@ class StepTimes:
 
 
 def planned_tokens(config: Mapping[str, Any]) -> int | None:
-    """Tokens that a training run will read; None of other stages, and where it continues a run."""
+    """Tokens that a training run will read; None of other stages, and where they are not known.
+
+    So it is of a run that continues another, and of phases in epochs.
+    """
     phases = config.get("phases")
     if not phases or config.get("clock") == "continue":
         return None
-    return sum(phase["tokens"] for phase in phases)
+    tokens = [phase["tokens"] for phase in phases]
+    return None if None in tokens else sum(tokens)
 
 
 def estimate_left(steps: Sequence[StepView], jobs: int, now: float) -> TimeLeft | None:

@@ -70,7 +70,7 @@ class Learning:
     Of a pattern with groups, what the first group matches.
     """
 
-    turns: LearntTurns = "assistant"
+    scope: LearntTurns = "assistant"
     pattern: re.Pattern[str] | None = None
 
     def mark(
@@ -99,12 +99,12 @@ class Learning:
         return EncodedRow(ids, make_marks(learnt, speakers), text)
 
     def _spans(self, text: str, answers: Sequence[Span]) -> Iterator[Span]:
-        turns = {
+        spans = {
             "assistant": answers,
             "last": answers[-1:],
             "everything": [(0, len(text))],
-        }[self.turns]
-        for start, stop in turns:
+        }[self.scope]
+        for start, stop in spans:
             if self.pattern is None:
                 yield start, stop
                 continue
@@ -189,9 +189,9 @@ class JinjaFormat:
         """Each conversation; reasons are `not_rendered` and `content_dropped`."""
         for first in range(0, len(rows), AT_ONCE):
             part = rows[first : first + AT_ONCE]
-            given = [self._for_template(row) for row in part]
-            rendered = render_conversations(self.template, given, self.config, self.date)
-            for row, request, answer in zip(part, given, rendered, strict=True):
+            requests = [self._for_template(row) for row in part]
+            rendered = render_conversations(self.template, requests, self.config, self.date)
+            for row, request, answer in zip(part, requests, rendered, strict=True):
                 yield self._encode(row, request, answer)
 
     def _for_template(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class JinjaFormat:
                 answers.append((start, ends[-1]))
             if answers or len(answer["rows"]) == 1:
                 encoded.append(self._row(made["text"], answers, contents))
-        if self.learning.turns != "assistant":
+        if self.learning.scope != "assistant":
             encoded = encoded[-1:]  # Its text is that of the whole conversation.
         return encoded
 

@@ -64,12 +64,12 @@ class Writing:
     template: str
     tokenizer_config: Mapping[str, Any]
     date: str
-    turns: LearntTurns
+    scope: LearntTurns
     pattern: str | None
 
     def format(self, plan: Plan) -> ChatML | JinjaFormat:
         """The format, with a tokenizer of its own."""
-        learning = Learning(self.turns, re.compile(self.pattern) if self.pattern else None)
+        learning = Learning(self.scope, re.compile(self.pattern) if self.pattern else None)
         return choose_format(
             self.template, plan.tokenizer(), plan.tokens, self.tokenizer_config, self.date, learning
         )

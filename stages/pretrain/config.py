@@ -168,8 +168,16 @@ class CheckpointsConfig(Config):
 class PhaseConfig(Config):
     """A span of pretraining with its own mixture, batch size and learning-rate segment."""
 
-    tokens: int = Field(
-        ge=1, description="Token positions to read, rounded to whole training steps."
+    tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Token positions to read, rounded to whole training steps.",
+    )
+    epochs: float | None = Field(
+        default=None,
+        gt=0,
+        description="Instead of tokens: how often the data is read; of a mixture, the source that "
+        "would be read most often.",
     )
     mixture: dict[str, float] = Field(
         default={}, description="Share of sequences by source; by default each by its size."
@@ -217,9 +225,17 @@ class PhaseConfig(Config):
         return value
 
     @model_validator(mode="after")
+    def _has_a_length(self) -> Self:
+        if (self.tokens is None) == (self.epochs is None):
+            raise ValueError("a phase has either tokens or epochs")
+        if self.epochs is not None and (self.mixture_end or not isinstance(self.batch_sizes, int)):
+            raise ValueError("a mixture_end or a schedule of batch sizes needs tokens, not epochs")
+        return self
+
+    @model_validator(mode="after")
     def _sizes_are_reached(self) -> Self:
         sizes = self.batch_sizes
-        if not isinstance(sizes, int) and sizes[-1][0] >= self.tokens:
+        if self.tokens is not None and not isinstance(sizes, int) and sizes[-1][0] >= self.tokens:
             raise ValueError(
                 f"sequences_per_batch changes at token {sizes[-1][0]:,}, the phase has "
                 f"{self.tokens:,}"
@@ -319,3 +335,22 @@ class PretrainConfig(Config):
                     f"of '{source}' it is {cap:g}, not above 0; leave it out of mixtures"
                 )
         return value
+
+
+class SftConfig(PretrainConfig):
+    """How a pretrained model learns to answer: as `PretrainConfig`, by other defaults."""
+
+    phases: tuple[PhaseConfig, ...] = Field(
+        default=(
+            PhaseConfig(
+                epochs=2,
+                learning_rate=LearningRate(peak=2e-4, warmup_share=0.05, decay="linear"),
+            ),
+        ),
+        min_length=1,
+        description="The phases in order; by default one of two epochs that decays to zero.",
+    )
+    checkpoints: CheckpointsConfig = Field(
+        default=CheckpointsConfig(before_decay=False),
+        description="Permanent checkpoints on the way.",
+    )

@@ -109,7 +109,19 @@ def _phase_of(
     if several and not begin:
         sizes = {name: size for name, size in sources.items() if lengths[name] == length}
         begin = {name: size / sum(sizes.values()) for name, size in sizes.items() if size}
-    return Phase.of_tokens(plan.tokens, plan.batch_sizes, length, begin, end)
+    tokens = plan.tokens
+    if tokens is None:
+        assert plan.epochs is not None, "a phase has either"
+        tokens = length * _sequences_of(plan.epochs, begin, sources)
+    return Phase.of_tokens(tokens, plan.batch_sizes, length, begin, end)
+
+
+def _sequences_of(epochs: float, weights: Mapping[str, float], sizes: Mapping[str, int]) -> int:
+    """Sequences of which the source that is read most often is read `epochs` times."""
+    if not weights:
+        return max(1, round(epochs * sum(sizes.values())))
+    most = [sizes[name] / weight for name, weight in weights.items() if weight and name in sizes]
+    return max(1, round(epochs * min(most, default=0)))
 
 
 def skipped_steps(run: PretrainConfig, timeline: Timeline) -> list[tuple[int, int]]:
@@ -272,7 +284,9 @@ def _check_phases(
             of_stream[stream_name(source, length, several)] = length
         if one.sources is None and not named:
             of_stream[stream_name("", length, several)] = length
-    sources = dict.fromkeys(of_stream, 1)
+    by_epochs = any(one.epochs is not None for one in config.phases)
+    # Sizes are not known here. A phase in epochs has enough steps for any learning rate.
+    sources = dict.fromkeys(of_stream, 2**20 if by_epochs else 1)
     phases = phases_of_run(config, sources, of_stream)
     for index, phase in enumerate(phases):
         check_phase(phase, sources, where=f"phases.{index}")
@@ -286,7 +300,9 @@ def _check_phases(
     segments = [
         (phase, one.learning_rate) for phase, one in zip(phases, config.phases, strict=True)
     ]
-    milestones(timeline, schedule(segments, where="phases", start=rate), config.checkpoints)
+    planned = schedule(segments, where="phases", start=rate)
+    if not by_epochs:
+        milestones(timeline, planned, config.checkpoints)
 
 
 def _check_model(config: PretrainConfig, start: Upstream | None) -> None:

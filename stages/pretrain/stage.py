@@ -1,13 +1,17 @@
-"""The stage that trains a language model from packed tokens."""
+"""The stages that train a language model from packed tokens: from text, and on conversations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Input, Inputs, Many, Maybe, Milestone, One, Stage
-from stages.pretrain.config import PretrainConfig
+from stages.pretrain.config import PretrainConfig, SftConfig
 from stages.training.config import TrainingExecution
+
+if TYPE_CHECKING:
+    from stages.pretrain.run_setup import RunSetup
 
 
 class Pretrain(Stage):
@@ -52,22 +56,34 @@ class Pretrain(Stage):
 
         return planned_checkpoints(config, inputs)
 
+    @classmethod
+    def check_setup(cls, setup: RunSetup) -> None:
+        """What else a stage asks of its inputs; InputError or UsageError."""
+
     def run(self, context: Context) -> None:
         from stages.pretrain.checkpoints import checkpoint_state, plan_milestones
         from stages.pretrain.plan import run_account
         from stages.pretrain.preflight import start_preflight
         from stages.pretrain.run_setup import RunSetup, resume_state_from
-        from stages.tokens.chat_template import TokenizerWithTemplate
+        from stages.tokens.chat_template import TokenizerWithTemplate, read_template_record
         from stages.training.fit import TrainingSettings, fit, write_checkpoint, write_run
         from stages.training.permanent import PermanentCheckpoints
         from stages.training.runtime import runtime
 
         config = context.config
         setup = RunSetup.from_inputs(config, {role: context.many(role) for role in self.inputs})
+        self.check_setup(setup)
         plan, start = setup.plan, setup.start
         # The tokenizer's own template is that of the model it was published with, not of this one.
         template, record = setup.chat_template(self.name)
         tokenizer = TokenizerWithTemplate(setup.tokenizer, template)
+        before = read_template_record(start) if start is not None else None
+        if before is not None and record is not None and before["sha256"] != record["sha256"]:
+            context.log.warning(
+                "the chat template of %s is replaced by %s, which this stage trains with",
+                before["source"],
+                record["format"],
+            )
         state_at = checkpoint_state(plan, record)
         permanent = PermanentCheckpoints(
             context,
@@ -104,3 +120,39 @@ class Pretrain(Stage):
         setup.rope.at(run.model, run.progress.training_step)
         write_checkpoint(context, run, tokenizer, keep_optimizer=True, state_at=state_at)
         write_run(context, run, run_account(config, plan, setup.shards, setup.held_out, run))
+
+
+class Sft(Pretrain):
+    """Fine-tune a checkpoint on packed conversations; only what they mark as learnt is.
+
+    It is `pretrain` with other defaults: the same clock, mixtures (text may be replayed beside the
+    conversations), permanent checkpoints, guard and pre-flight. The loss of a step is the mean over
+    its learnt tokens. The checkpoint carries the chat template that the conversations were written
+    by.
+    """
+
+    name, version = "sft", 6
+    inputs = {
+        "train": Many("token_shards", at_least=1),
+        "held_out": Many("token_shards"),
+        "tokenizer": One("tokenizer"),
+        "checkpoint": One("checkpoint"),
+    }
+    Config = SftConfig
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """As `pretrain`; and conversations are causal."""
+        super().check_plan(config, inputs)
+        if any(part.name != "causal" for part in config.objective.parts):
+            raise UsageError("conversations are learnt token by token", where="objective")
+
+    @classmethod
+    def check_setup(cls, setup: RunSetup) -> None:
+        """InputError unless some input holds conversations."""
+        if not setup.shards.marked_sources:
+            raise InputError(
+                "none of the token shards holds conversations",
+                where="train",
+                hint="give it the output of a pack_chat step, or go on with pretrain",
+            )

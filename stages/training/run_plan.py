@@ -137,7 +137,7 @@ def check_tokenizers(upstream: Sequence[Upstream]) -> None:
 
 
 def check_tuning(config: Any, inputs: Inputs) -> Sequence[str]:
-    """What `sft` and `dpo` ask of a plan; returns notes.
+    """What `dpo` asks of a plan; returns notes.
 
     UsageError for a learning rate that one phase of unknown length cannot have, and for a
     checkpoint without a tokenizer. The note: ChatML replaces an imported model's own template.
@@ -148,7 +148,7 @@ def check_tuning(config: Any, inputs: Inputs) -> Sequence[str]:
 
 
 def check_tuning_layout(layout: Layout, inputs: Inputs) -> None:
-    """UsageError where a layout cannot divide the model that `sft` or `dpo` starts from."""
+    """UsageError where a layout cannot divide the model that `dpo` starts from."""
     (start,) = inputs["checkpoint"]
     shape = model_shape(start)
     if layout.world > 1 and shape is not None:
@@ -157,7 +157,7 @@ def check_tuning_layout(layout: Layout, inputs: Inputs) -> None:
 
 
 def _replaced_templates(start: Upstream) -> list[str]:
-    """Follow the checkpoint back: sft and dpo have replaced it already, pretrain keeps it."""
+    """Follow the checkpoint back: sft and dpo decided on it already, pretrain keeps it."""
     if start.stage is None:
         return []
     if start.stage.name == "pretrain":

@@ -36,6 +36,7 @@ STEPS = [
     "tokenizer",
     "pack",
     "pretrain",
+    "pack_chat",
     "sft",
     "dpo",
     "trigram",
@@ -83,7 +84,17 @@ def test_a_second_run_reuses_everything_and_starts_no_process(ran, monkeypatch):
 def test_a_changed_threshold_reruns_filter_and_what_depends_on_it(ran):
     plan = ran.pipeline("filter.duplicates.threshold=0.7").plan()
     done = {step.instance: step.action for step in plan.steps}
-    after = {"tokenizer", "pack", "pretrain", "sft", "dpo", "evaluate", "evaluate_chat", "export"}
+    after = {
+        "tokenizer",
+        "pack",
+        "pretrain",
+        "pack_chat",
+        "sft",
+        "dpo",
+        "evaluate",
+        "evaluate_chat",
+        "export",
+    }
     after |= {"trigram"}
     assert {name for name, action in done.items() if action == "reuse"} == set(STEPS) - after - {
         "filter"

@@ -40,7 +40,7 @@ def planned(path):
 
 PRETRAINING = ["text", "signals[text]", "dedup", "filter", "tokenizer", "pack", "pretrain",
                "evaluate", "export"]  # fmt: skip
-TUNING = ["conversations", "chat_signals", "chat_filter", "sft", "evaluate_chat"]
+TUNING = ["conversations", "chat_signals", "chat_filter", "pack_chat", "sft", "evaluate_chat"]
 
 
 def test_rows_of_text_give_a_base_model(data):

@@ -68,7 +68,7 @@ def test_recipes_that_come_with_ingot_are_sound(check, recipe):
             "optimizer.groups.0",
             "blocks.*.nothing",
         ),
-        (["sft.learning_rate={decay: linear}"], "sft", "learning_rate", "learning rate"),
+        (["sft.objective={parts: [{name: prefix}]}"], "sft", "objective", "token by token"),
         (["dpo.learning_rate={peak: 1.0e-5, warmup_tokens: 9}"], "dpo", "learning_rate", "tokens"),
     ],
 )
@@ -85,10 +85,10 @@ def test_all_that_is_wrong_is_listed_at_once(check):
     with pytest.raises(UsageError, match="2 problems") as error:
         check(
             "pretrain.phases.0.mixture={wbe: 1.0}", "pretrain.clock=continue",
-            "sft.learning_rate={decay: linear}",
+            "dpo.learning_rate={decay: linear}",
         )  # fmt: skip
     said = str(error.value)
-    assert all(one in said for one in ("'wbe'", "clock", "steps.sft"))
+    assert all(one in said for one in ("'wbe'", "clock", "steps.dpo"))
 
 
 ANNEAL = """\

@@ -15,7 +15,8 @@ from stages.export.folder import model_folder
 from stages.export.stage import Export
 from stages.import_model.stage import ImportModel
 from stages.model.huggingface.families import to_config, to_weights
-from stages.sft.stage import Sft
+from stages.pack.stage import PackChat
+from stages.pretrain.stage import Sft
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE, render_segments
 
@@ -33,7 +34,10 @@ TALK = [
     {"role": "user", "content": "and of the man"},
 ]
 QUICK = {"device": "cpu", "threads": 1, "preflight": "off", "tensorboard": False}
-TINY = {"epochs": 1, "precision": "fp32", "held_out_share": 0}
+TINY = {
+    "phases": [{"epochs": 1, "learning_rate": {"peak": 2e-4, "decay": "linear"}}],
+    "precision": "fp32",
+}
 
 
 @pytest.fixture
@@ -58,17 +62,38 @@ def imported(run_stage, snapshot, published):
 
 
 @pytest.fixture
-def tuned(run_stage, given):
-    """`tuned(checkpoint)` → the checkpoint after a few steps of sft."""
+def tuned(run_stage, given, read_input, tokenizer):
+    """`tuned(checkpoint, template="chatml")` → the checkpoint after a few steps of sft."""
 
-    def make(checkpoint):
+    def make(checkpoint, template="chatml"):
         talk = [message("user", "say yes"), message("assistant", "yes")]
         rows = [
             {"conversation_id": f"{n:032x}", "source": "s", "messages": talk, "metadata": "{}"}
             for n in range(4)
         ]
-        data = given("conversations", {"00000.parquet": rows})
-        inputs = {"checkpoint": [checkpoint], "conversations": [data]}
+        start = read_input(*checkpoint)
+        files = {
+            "tokenizer.json": start.read_bytes("tokenizer.json"),
+            "tokenizer_config.json": start.read_json("tokenizer_config.json"),
+            "training.json": {
+                "vocabulary_size": tokenizer.get_vocab_size(),
+                "padded_vocabulary_size": tokenizer.get_vocab_size(),
+            },
+        }
+        vocabulary = [given("tokenizer", files)]
+        packed = run_stage(
+            PackChat,
+            {"sequence_length": 64, "held_out_share": 0, "template": template},
+            {
+                "conversations": [given("conversations", {"00000.parquet": rows})],
+                "tokenizer": vocabulary,
+            },
+        )
+        inputs = {
+            "checkpoint": [checkpoint],
+            "train": [(packed, "train")],
+            "tokenizer": vocabulary,
+        }
         return run_stage(Sft, TINY, inputs, QUICK), "checkpoint"
 
     return make
@@ -128,6 +153,16 @@ def test_after_fine_tuning_chatml_is_released_and_the_card_says_what_it_replaced
     assert "(snapshot llama)" in card
 
 
+def test_fine_tuning_by_the_template_of_an_imported_model_keeps_it(
+    run_stage, read_input, imported, tuned, tmp_path
+):
+    checkpoint = tuned(imported, template="tokenizer")
+    release = read_input(run_stage(Export, {}, {"checkpoint": [checkpoint]}), "release")
+    assert release.read_bytes("chat_template.jinja") == OWN.encode()
+    card = release.read_bytes("README.md").decode()
+    assert "its own, unchanged (from snapshot llama)" in card
+
+
 def test_a_release_of_tuned_imported_weights_says_that_their_data_is_not_known(
     run_stage, read_input, imported, tuned
 ):
@@ -162,9 +197,8 @@ def test_several_named_templates_survive_the_way(
     assert AutoTokenizer.from_pretrained(tmp_path).chat_template == named
 
 
-@pytest.mark.parametrize("stage", [Sft, Dpo])
-def test_a_plan_notes_that_an_imported_template_will_be_replaced(stage, imported):
-    config = stage.Config()
+def test_a_plan_notes_that_an_imported_template_will_be_replaced(imported):
+    stage, config = Dpo, Dpo.Config()
     known = Upstream("bring", "checkpoint", "checkpoint", ImportModel, None, imported[0])
     planned = Upstream("bring", "checkpoint", "checkpoint", ImportModel)
     (note,) = stage.check_plan(config, {"checkpoint": [known]})

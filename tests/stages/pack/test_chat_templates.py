@@ -234,9 +234,9 @@ def test_a_special_token_spelled_in_a_message_stays_a_text(chat_format, tokenize
 
 def test_the_last_turn_everything_or_a_pattern_is_learnt(chat_format, tokenizers):
     tokenizer = tokenizers("llama3")
-    ((last,),) = chat_format("llama3", turns="last").encode([TWO])
+    ((last,),) = chat_format("llama3", scope="last").encode([TWO])
     assert learnt_text(tokenizer, last) == "345 naïve<|eot_id|>"
-    ((everything,),) = chat_format("llama3", turns="everything").encode([TWO])
+    ((everything,),) = chat_format("llama3", scope="everything").encode([TWO])
     assert ((everything.marks & LEARNT) > 0).tolist() == [False] + [True] * (len(last.ids) - 1)
     assert everything.ids.tolist() == last.ids.tolist()
     pattern = re.compile(r"(?s)\d+(.*)")

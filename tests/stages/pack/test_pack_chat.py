@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from artifacts_schema.errors import CorruptArtifact, InputError
+from artifacts_schema.errors import CorruptArtifact, InputError, UsageError
 from stages.engine.page import Artifact
 from stages.examples.messages import message
 from stages.pack.page import page
@@ -204,3 +204,81 @@ def test_a_page_says_what_is_learnt_and_what_is_left_out(pack_chat, store):
     assert facts["conversations without a learnt token"] == 1
     assert facts["tokens that are learnt"] == manifest.counts["learnt_tokens"]
     assert not any("documents" in name for name in facts)
+
+
+def test_what_chatml_does_not_hold_is_counted_and_logged(pack_chat, caplog):
+    rows = [conversation(i) for i in range(8)]
+    rows[0]["messages"][2].update(reasoning="hm", weight=0.5)
+    rows[1]["messages"][2].update(weight=1.0)
+    rows[1]["messages"][1].update(name="ann", weight=0.0)
+    rows[2]["messages"][1].update(weight=1.0, reasoning="a user's")
+    rows[3]["messages"][2].update(weight=0.0)
+    manifest = pack_chat(rows, max_bad_share=0.2)
+    found = {name: n for name, n in manifest.counts.items() if name.endswith("_unused")}
+    assert found == {
+        "messages_with_name_unused": 1,
+        "messages_with_reasoning_unused": 1,
+        "messages_with_weight_unused": 2,
+    }
+    assert manifest.counts["nothing_to_learn"] == 1
+    assert any("messages with name, which" in one.getMessage() for one in caplog.records)
+
+
+def test_reasoning_is_learnt_as_an_answer_that_holds_it_already(pack_chat, read_input, tokenizer):
+    row, inline = conversation(1), conversation(2)
+    row["messages"][2] = message("assistant", "a dog", reasoning=" the cat\n")
+    inline["messages"][1:] = [
+        row["messages"][1],
+        message("assistant", "<think>\nthe cat\n</think>\n\na dog"),
+    ]
+    made = examples_of(pack_chat([row, inline]), read_input)
+    assert made[row["conversation_id"]] == made[inline["conversation_id"]]
+    ids, learnt = made[row["conversation_id"]]
+    text = tokenizer.decode(np.array(ids)[learnt].tolist(), skip_special_tokens=False)
+    assert text == "<think>\nthe cat\n</think>\n\na dog<|im_end|>"
+
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}"
+    "{% if loop.last or m.role != 'assistant' %}!{% endif %}<|im_end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""By it an answer ends otherwise once another follows."""
+
+
+def test_a_template_of_the_tokenizer_or_a_snapshot_writes(
+    pack_chat, read_input, tokenizer, tokenizer_files, snapshot, run_stage, given
+):
+    files = tokenizer_files(tokenizer)
+    files["tokenizer_config.json"] = {**files["tokenizer_config.json"], "chat_template": TEMPLATE}
+    rows = [conversation(i, answers=i % 2 + 1) for i in range(8)]
+    own = pack_chat(rows, files=files, sequence_length=512)
+    assert own.counts["rows_by_turn"] == 4
+    assert own.conservation.out == 8
+    shards = TokenShards([read_input(own, "train")])
+    assert shards.chat_template == TEMPLATE
+    marks = shards.marks(*every(shards, "made"))
+    assert ((marks & BEGINS) > 0).sum() == 12
+    tokens = shards.batch(*every(shards, "made")).tokens_BL
+    learnt = tokenizer.decode(tokens[(marks & LEARNT) > 0].tolist(), skip_special_tokens=False)
+    assert learnt.count("!<|im_end|>") == learnt.count("<|im_end|>") == 12
+    inputs = {
+        "conversations": [given("conversations", {"00000.parquet": rows})],
+        "tokenizer": [given("tokenizer", tokenizer_files(tokenizer))],
+        "chat_template": snapshot({"mine.jinja": TEMPLATE.encode()}, "template"),
+    }
+    config = {"sequence_length": 512, "held_out_share": 0}
+    brought = run_stage(PackChat, config, inputs)
+    assert read_input(brought, "train").read_json("shards.json")["chat_template"] == TEMPLATE
+    with pytest.raises(UsageError, match="there is an input chat_template"):
+        run_stage(PackChat, {**config, "template": "chatml"}, inputs)
+    chatml = pack_chat(rows, files=files, template="chatml")
+    assert chatml.counts["rows_by_turn"] == 0
+
+
+def test_a_pattern_that_matches_nothing_is_refused(pack_chat):
+    with pytest.raises(InputError, match="no token would be learnt"):
+        pack_chat([conversation(i) for i in range(4)], learn_pattern="zebra", max_bad_share=1.0)
+    last = pack_chat([conversation(1, answers=2), conversation(2)], learn="last")
+    both = pack_chat([conversation(1, answers=2), conversation(2)])
+    assert 0 < last.counts["learnt_tokens"] < both.counts["learnt_tokens"]

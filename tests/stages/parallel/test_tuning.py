@@ -20,22 +20,29 @@ from stages.engine.protocol import Upstream
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 from stages.model.config import ModelShape
+from stages.pack.stage import PackChat
 from stages.parallel.layout import Layout
 from stages.pretrain.config import PretrainConfig
-from stages.sft.stage import Sft
+from stages.pretrain.stage import Sft
 from stages.training.config import TrainingExecution
 
 pytestmark = pytest.mark.faults
 
 EXECUTION = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
-TINY = {"precision": "fp32", "held_out_share": 0.2, "held_out_every": 3, "epochs": 2}
 RATE = {"warmup_share": 0.2, "decay": "linear"}
-CONFIGS = {
-    Sft: {**TINY, "conversations_per_batch": 7, "learning_rate": {"peak": 1e-2, **RATE}},
-    Dpo: {**TINY, "pairs_per_batch": 7, "learning_rate": {"peak": 1e-3, **RATE}},
-}
-"""No batch can be divided by the ranks, and the last is smaller; some batches of sft are packed
-into fewer rows than there are ranks."""
+
+
+def config_of(stage, batch=7, epochs=2):
+    """No batch can be divided by the ranks, and dpo's last is smaller."""
+    common = {"precision": "fp32", "held_out_every": 3}
+    if stage is Sft:
+        phase = {"epochs": epochs, "sequences_per_batch": batch}
+        return {**common, "phases": [{**phase, "learning_rate": {"peak": 1e-2, **RATE}}]}
+    rate = {"peak": 1e-3, **RATE}
+    own = {"held_out_share": 0.2, "epochs": epochs, "pairs_per_batch": batch}
+    return {**common, **own, "learning_rate": rate}
+
+
 COLOURS = ["blue", "green", "red", "grey"]
 LAYOUTS = {
     "copies": {"data": 2},
@@ -67,7 +74,33 @@ def data(stage, rows):
 
 
 @pytest.fixture
-def tune(run_stage, store, checkpoint, given, read_table, read_input):
+def packed_inputs(run_stage, read_input, given):
+    """`packed_inputs(checkpoint, conversations)` → inputs of sft, packed by its tokenizer."""
+
+    def make(checkpoint, conversations):
+        start = read_input(*checkpoint)
+        size = start.read_json("model.json")["vocabulary_size"]
+        files = {
+            "tokenizer.json": start.read_bytes("tokenizer.json"),
+            "tokenizer_config.json": start.read_json("tokenizer_config.json"),
+            "training.json": {"vocabulary_size": size, "padded_vocabulary_size": size},
+        }
+        tokenizer = [given("tokenizer", files)]
+        config = {"sequence_length": 64, "held_out_share": 0.2}
+        roles = {"conversations": [conversations], "tokenizer": tokenizer}
+        shards = run_stage(PackChat, config, roles)
+        return {
+            "checkpoint": [checkpoint],
+            "train": [(shards, "train")],
+            "held_out": [(shards, "held_out")],
+            "tokenizer": tokenizer,
+        }
+
+    return make
+
+
+@pytest.fixture
+def tune(run_stage, store, packed_inputs, checkpoint, given, read_table, read_input):
     """`tune(stage, layout)` → manifest, its rows of metrics and of held-out losses, its weights.
 
     The artifact is removed, so that another layout makes it again.
@@ -79,9 +112,10 @@ def tune(run_stage, store, checkpoint, given, read_table, read_input):
             role, content = data(stage, rows)
             made = given(role, {"00000.parquet": content})
             inputs[stage] = {"checkpoint": [checkpoint], role: [made]}
+            if stage is Sft:
+                inputs[stage] = packed_inputs(checkpoint, made)
         execution = {**EXECUTION, "layout": layout or {}}
-        config = {**CONFIGS[stage], **config}
-        manifest = run_stage(stage, config, inputs[stage], execution)
+        manifest = run_stage(stage, config_of(stage, **config), inputs[stage], execution)
         metrics, held_out = (
             read_table(manifest, "training_run", f"{name}.parquet").to_pydict()
             for name in ("metrics", "held_out")
@@ -137,15 +171,14 @@ def test_pairs_are_not_divided_by_layers_or_tokens(name):
     assert Dpo.ranks(TrainingExecution(layout={"tensor": 2, "shard": 2})) == 4
 
 
-@pytest.mark.parametrize("stage", [Sft, Dpo])
-def test_a_plan_refuses_a_layout_that_cannot_divide_the_model(stage):
+def test_a_plan_refuses_a_layout_that_cannot_divide_the_model():
     """Two heads for keys and values, and 64 tokens: four ranks cannot share a matrix."""
     shape = ModelShape(width=32, layers=2, heads=4, kv_heads=2, context=64)
     config = PretrainConfig(model=shape)
     start = Upstream("base", "checkpoint", "checkpoint", config=config)
     for tensor, refused in ((2, False), (4, True)):
         with pytest.raises(UsageError) if refused else nullcontext() as caught:
-            stage.check_layout(
+            Dpo.check_layout(
                 None, TrainingExecution(layout={"tensor": tensor}), {"checkpoint": [start]}
             )
         assert not refused or caught.value.where == "execution.layout.tensor"
@@ -154,10 +187,9 @@ def test_a_plan_refuses_a_layout_that_cannot_divide_the_model(stage):
 @pytest.mark.full
 @pytest.mark.parametrize("stage", [Sft, Dpo])
 def test_fewer_rows_than_ranks(tune, stage):
-    """One conversation, or pair, a step: three of four ranks read padding alone."""
-    size = {Sft: "conversations_per_batch", Dpo: "pairs_per_batch"}[stage]
-    _, metrics, held_out, _ = tune(stage, {"shard": 4}, rows=12, epochs=1, **{size: 1})
-    _, expected, expected_held_out, _ = tune(stage, rows=12, epochs=1, **{size: 1})
+    """One sequence, or pair, a step: three of four ranks read padding alone."""
+    _, metrics, held_out, _ = tune(stage, {"shard": 4}, rows=12, epochs=1, batch=1)
+    _, expected, expected_held_out, _ = tune(stage, rows=12, epochs=1, batch=1)
     assert held_out["loss"]
     assert_alike(metrics, expected)
     assert_alike(held_out, expected_held_out)
@@ -170,7 +202,7 @@ def test_killed_and_resumed_at_the_same_layout_it_is_bit_equal(tune, store, stag
     whole, *_ = tune(stage, layout, **more)
     references = {role: list(ones) for role, ones in whole.inputs.items()}
     execution = {"workers": 1, **EXECUTION, "layout": layout}
-    spec = StageSpec.make(stage, {**CONFIGS[stage], **more}, references, execution)
+    spec = StageSpec.make(stage, config_of(stage, **more), references, execution)
     assert spec.key == whole.key
     process = start(store, spec, tmp_path)
     wait_for_checkpoint(store, spec, process, 4)

@@ -16,8 +16,8 @@ from stages.tokens.chat_template import (
     TOKENIZER_CONFIG,
     TokenizerWithTemplate,
     is_template_file,
-    make_trained_record,
     make_imported_record,
+    make_trained_record,
     read_published_template,
     render_prompt,
 )

@@ -1,0 +1,128 @@
+"""The sft stage: pretraining on packed conversations by its own defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifacts_schema.errors import InputError, UsageError
+from stages.examples.messages import message
+from stages.pack.stage import PackChat
+from stages.pretrain.config import PhaseConfig, SftConfig
+from stages.pretrain.stage import Sft
+
+LENGTH = 128
+SHAPE = {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "context": LENGTH}
+COLOURS = ["the cat", "sat on a", "mat", "and a dog", "ran far"]
+RATE = {"peak": 1e-2, "warmup_share": 0.2, "decay": "linear"}
+
+
+def conversation(number):
+    return {
+        "conversation_id": f"{number:032x}",
+        "source": "ab"[number % 2],
+        "messages": [
+            message("user", COLOURS[number % 5]),
+            message("assistant", COLOURS[number % 4]),
+        ],
+        "tools": None,
+        "metadata": "{}",
+    }
+
+
+@pytest.fixture
+def sft(run_stage, given, packed, pretrain):
+    """`sft(execution, **config)` → a run of the stage, from a model of random weights."""
+    text = packed(sequence_length=LENGTH, held_out_share=0)
+    start = pretrain(
+        text,
+        model=SHAPE,
+        phases=[{"tokens": LENGTH, "sequences_per_batch": 1, "learning_rate": RATE}],
+    )
+    shards = run_stage(
+        PackChat,
+        {"sequence_length": LENGTH, "held_out_share": 0.2},
+        {
+            "conversations": [
+                given("conversations", {"0.parquet": [conversation(i) for i in range(60)]})
+            ],
+            "tokenizer": text["tokenizer"],
+        },
+    )
+
+    def run(execution=None, train=((shards, "train"),), **config):
+        inputs = {
+            "checkpoint": [(start, "checkpoint")],
+            "train": [*train],
+            "held_out": [(shards, "held_out")],
+            "tokenizer": text["tokenizer"],
+        }
+        phase = {"epochs": 2, "sequences_per_batch": 2, "learning_rate": RATE}
+        config = {"phases": [phase], "precision": "fp32", "held_out_every": 3, **config}
+        how = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
+        how = {**how, "preflight": "off", "tensorboard": False, **(execution or {})}
+        return run_stage(Sft, config, inputs, how)
+
+    run.text, run.shards = text["train"], shards
+    return run
+
+
+def test_it_learns_the_answers_in_so_many_epochs(sft, read_input, read_table):
+    rate = {"epochs": 8, "sequences_per_batch": 2, "learning_rate": RATE}
+    manifest = sft(phases=[rate])
+    sources = read_input(sft.shards, "train").read_json("shards.json")["sources"]
+    sequences = sum(one["sequences"] for one in sources.values())
+    metrics = read_table(manifest, "training_run", "metrics.parquet")
+    assert metrics.num_rows == pytest.approx(8 * sequences / 2, abs=1)
+    losses = [
+        row["loss"]
+        for row in read_table(manifest, "training_run", "held_out.parquet").to_pylist()
+        if row["source"] == "all"
+    ]
+    assert losses[-1] < losses[0] / 2
+    account = read_input(manifest, "training_run").read_json("run.json")
+    assert all(one["epochs"] == pytest.approx(8, rel=0.1) for one in account["sources"].values())
+    state = read_input(manifest, "checkpoint").read_json("state.json")
+    assert state["chat_template"]["source"] == "stage sft"
+
+
+def test_epochs_of_a_mixture_are_those_of_the_source_that_is_read_most_often(sft, read_input):
+    phase = {
+        "epochs": 3,
+        "sequences_per_batch": 1,
+        "mixture": {"a": 0.45, "b": 0.45, "web": 0.1},
+        "learning_rate": RATE,
+    }
+    manifest = sft(train=[(sft.shards, "train"), *sft.text], phases=[phase])
+    account = read_input(manifest, "training_run").read_json("run.json")["sources"]
+    most = max(one["epochs"] for one in account.values())
+    assert most == pytest.approx(3, rel=0.1)
+    assert 0 < account["web"]["epochs"] < most
+
+
+@pytest.mark.parametrize("visit", [1, 3])
+def test_killed_and_started_again_it_commits_the_same_bytes(sft, store, killed_at, visit):
+    whole = sft()
+    store.backend.remove(f"artifacts/sft/{whole.key}.json")
+    with killed_at("checkpoint files written", visit):
+        sft()
+    assert {n: o.digest for n, o in sft().outputs.items()} == {
+        n: o.digest for n, o in whole.outputs.items()
+    }
+
+
+def test_text_alone_is_refused(sft):
+    with pytest.raises(InputError, match="none of the token shards holds conversations"):
+        sft(train=sft.text)
+
+
+def test_a_phase_has_tokens_or_epochs():
+    for fields in ({}, {"tokens": 5, "epochs": 1.0}):
+        with pytest.raises(UsageError):
+            PhaseConfig.parse(fields, where="phase")
+    ramp = {"epochs": 1.0, "sequences_per_batch": "0: 2, 100: 4"}
+    with pytest.raises(UsageError, match="needs tokens"):
+        PhaseConfig.parse(ramp, where="phase")
+    assert SftConfig().phases[0].epochs == 2
+    masked = SftConfig.parse({"objective": {"parts": [{"name": "masked"}]}}, where="sft")
+    with pytest.raises(UsageError, match="token by token"):
+        Sft.check_plan(masked, {})
