@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flows.analysis.artifacts import open_store
-from flows.analysis.masks import MaskedConversation, Masks, read_masks
+from flows.analysis.masks import read_masks
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo_styled, print_json, print_table
+
+if TYPE_CHECKING:
+    from stages.training.masks import MaskedConversation, Masks
 
 
 @click.command("show-masks")

@@ -19,6 +19,7 @@ from stages.engine.page import (
     Figure,
     Series,
     TableFigure,
+    TextFigure,
     make_bars,
     make_facts,
     make_histogram,
@@ -200,6 +201,38 @@ def _frequent(tokenizer: Input, most: Ints, counts: Ints, total: int) -> TableFi
     return make_table("Most frequent tokens, train", "id: | token | uses:, | share:.2%", rows, note)
 
 
+CONVERSATIONS, CHARACTERS = 3, 2_000
+"""Conversations that are shown, and characters of each."""
+
+
+def masks(artifact: Artifact) -> list[Figure]:
+    """Tokens by speaker, and some conversations with what is learnt of them marked."""
+    from stages.tokens.vocabulary import load_plain_tokenizer
+    from stages.training.masks import first_masks
+    from stages.training.token_shards import TokenShards
+
+    try:
+        (tokenizer,) = artifact.input("tokenizer")
+    except InputError:
+        return []
+    loaded = load_plain_tokenizer(tokenizer.read_bytes("tokenizer.json").decode("utf-8"))
+    read = first_masks(TokenShards([artifact.output("train")]), loaded, CONVERSATIONS)
+    rows = [(one.speaker, one.tokens, one.learnt, one.learnt / one.tokens) for one in read.shares]
+    note = "Of the first sequences. `ingot show-masks` shows more, and those of a training step."
+    headings = "speaker | tokens:, | learnt:, | share learnt:.1%"
+    figures: list[Figure] = [make_table("Tokens by speaker, train", headings, rows, note)]
+    for number, one in enumerate(read.conversations, start=1):
+        text = "".join(f"⟦{p.text}⟧" if p.learnt else p.text for p in one.pieces)
+        more = (
+            f" … and {len(text) - CHARACTERS:,} more characters" if len(text) > CHARACTERS else ""
+        )
+        title = f"What is learnt of conversation {number}"
+        text = text[:CHARACTERS] + more
+        note = f"{one.source} {one.conversation_id}: what stands between ⟦ and ⟧."
+        figures.append(TextFigure(title, text, note))
+    return figures
+
+
 SPLITS = {"train": "train", "held_out": "held out"}
 
 FEW_SEQUENCES = 1000
@@ -218,6 +251,7 @@ def page(artifact: Artifact) -> list[Figure]:
             pieces, shards["train"]["sequence_length"], bool(shards["train"].get("marks"))
         ),
         *sequence_pieces(pieces),
+        *(masks(artifact) if shards["train"].get("marks") else []),
         *languages(shards["train"]),
         *token_frequencies(artifact),
     ]
@@ -249,6 +283,9 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
             ("conversations cut at their end", counts.get("truncated", 0)),
             ("conversations left out as too long", dropped.get("too_long", 0)),
             ("conversations without a learnt token", dropped.get("nothing_to_learn", 0)),
+            ("conversations that the template does not render", dropped.get("not_rendered")),
+            ("conversations of which it drops something", dropped.get("content_dropped")),
+            ("conversations with a row for each answer", counts.get("rows_by_turn") or None),
         ]
         return make_facts("Packed tokens", rows, "Held out by a hash of the conversation's id.")
     rows += [

@@ -204,6 +204,11 @@ def test_a_page_says_what_is_learnt_and_what_is_left_out(pack_chat, store):
     assert facts["conversations without a learnt token"] == 1
     assert facts["tokens that are learnt"] == manifest.counts["learnt_tokens"]
     assert not any("documents" in name for name in facts)
+    speakers = {row[0]: row[1:3] for row in figures["Tokens by speaker, train"].rows}
+    assert speakers["user"][1] == speakers["template"][1] == 0
+    assert speakers["assistant"][0] == speakers["assistant"][1] > 0
+    shown = figures["What is learnt of conversation 3"]
+    assert shown.text.count("⟦") == shown.text.count("<|im_end|>⟧") == 1
 
 
 def test_what_chatml_does_not_hold_is_counted_and_logged(pack_chat, caplog):

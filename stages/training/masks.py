@@ -1,0 +1,118 @@
+"""What of packed conversations a model learns to say: their pieces, and shares by speaker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from stages.training.token_marks import LEARNT, SPEAKERS, speakers_of
+from stages.training.token_shards import TokenShards
+
+FIRST_SEQUENCES = 64
+"""Sequences of packed conversations that are read where no training step says which."""
+
+TEXT = "text"
+"""Whose tokens those are that no conversation holds: all of them are learnt."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A run of characters of one speaker (`stages.training.token_marks.SPEAKERS`)."""
+
+    speaker: str
+    learnt: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class MaskedConversation:
+    """A conversation as it was packed."""
+
+    conversation_id: str
+    source: str
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Tokens of a speaker, and how many of them are learnt."""
+
+    speaker: str
+    tokens: int
+    learnt: int
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Some conversations, and all tokens that were read, by speaker."""
+
+    conversations: tuple[MaskedConversation, ...]
+    shares: tuple[Share, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+def first_masks(shards: TokenShards, tokenizer: Tokenizer, most: int) -> Masks:
+    """Those of the first sequences of each source; at most `most` conversations have a text."""
+    sources, sequences = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number, name in enumerate(shards.sources):
+        count = min(shards.sequences[name], -(-FIRST_SEQUENCES // len(shards.sources)))
+        sources.append(np.full(count, number, dtype=np.int64))
+        sequences.append(np.arange(count, dtype=np.int64))
+    return masks_of(shards, np.concatenate(sources), np.concatenate(sequences), tokenizer, most)
+
+
+def masks_of(
+    shards: TokenShards,
+    sources: NDArray[np.int64],
+    sequences: NDArray[np.int64],
+    tokenizer: Tokenizer,
+    most: int,
+) -> Masks:
+    """Those of some sequences, by their source and number in it; what is text is learnt whole."""
+    marked = np.array([shards.sources[one] in shards.marked_sources for one in sources.tolist()])
+    text = shards.batch(sources[~marked], sequences[~marked]) if (~marked).any() else None
+    counts = {}
+    if text is not None:
+        tokens = int((text.documents_BL >= 0).sum())
+        counts[TEXT] = (tokens, tokens)
+    conversations: list[MaskedConversation] = []
+    if marked.any():
+        chosen = sources[marked], sequences[marked]
+        ids_BL, marks_BL = shards.batch(*chosen).tokens_BL, shards.marks(*chosen)
+        speakers_BL, learnt_BL = speakers_of(marks_BL), (marks_BL & LEARNT) > 0
+        for number, speaker in enumerate(SPEAKERS):
+            own_BL = (speakers_BL == number) & (marks_BL > 0)
+            counts[speaker] = int(own_BL.sum()), int((own_BL & learnt_BL).sum())
+        for row, pieces in enumerate(shards.documents_of(*chosen)):
+            for piece in pieces[: most - len(conversations)]:
+                place = slice(piece.start, piece.start + piece.length)
+                parts = _pieces(
+                    tokenizer, ids_BL[row, place], speakers_BL[row, place], learnt_BL[row, place]
+                )
+                source = shards.sources[int(chosen[0][row])]
+                conversations.append(MaskedConversation(piece.doc_id, source, tuple(parts)))
+    shares = tuple(Share(name, *counted) for name, counted in counts.items() if counted[0])
+    return Masks(tuple(conversations), shares)
+
+
+def _pieces(
+    tokenizer: Tokenizer,
+    ids: NDArray[np.integer],
+    speakers: NDArray[np.int64],
+    learnt: NDArray[np.bool_],
+) -> Iterator[Piece]:
+    """Runs of one speaker that are learnt or not as a whole."""
+    changes = (np.diff(speakers) != 0) | (np.diff(learnt.astype(np.int8)) != 0)
+    borders: Sequence[int] = [0, *(np.flatnonzero(changes) + 1).tolist(), len(ids)]
+    for start, end in pairwise(borders):
+        text = tokenizer.decode(ids[start:end].tolist(), skip_special_tokens=False)
+        yield Piece(SPEAKERS[int(speakers[start])], bool(learnt[start]), text)
