@@ -245,7 +245,7 @@ def own_stages() -> list[str]:
 _ORDER = (
     "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
     "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat", "pretrain",
-    "sft", "dpo", "evaluate", "export",
+    "sft", "dpo", "preference", "evaluate", "export",
 )  # fmt: skip
 
 

@@ -25,11 +25,12 @@ from torch.utils.backend_registration import (
     _setup_privateuseone_for_python_backend,
 )
 
-from stages.dpo.task import AnswerLogProbabilities, DpoTask
 from stages.model.attention import Varlen, find_pieces
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE
+from stages.preference.losses import LossSettings
+from stages.preference.task import AnswerLogProbabilities, Objective, PreferenceTask
 from stages.training.config import OptimizerConfig
 from stages.training.examples import Example
 from stages.training.loop import StepSums
@@ -176,9 +177,9 @@ def _dpo(device):
         reference = AnswerLogProbabilities(torch.zeros(4), torch.zeros(4))
     runtime = Runtime(device, "fp32", micro_batch=2)
     data, sums = SimpleNamespace(rows=[(answer, answer)] * 4), StepSums()
-    for part in DpoTask(data, reference, None, runtime, LENGTH, 0.1).micro_batches(
-        model, np.arange(4)
-    ):
+    objective = Objective("sigmoid", LossSettings(0.1))
+    task = PreferenceTask(data, reference, None, runtime, LENGTH, objective)
+    for part in task.micro_batches(model, np.arange(4)):
         part.loss.backward()
         sums.add(part)
 

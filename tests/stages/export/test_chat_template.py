@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from stages.dpo.stage import Dpo
 from stages.engine.protocol import Upstream
 from stages.evaluate.stage import Evaluate
 from stages.examples.messages import message
@@ -16,6 +15,7 @@ from stages.export.stage import Export
 from stages.import_model.stage import ImportModel
 from stages.model.huggingface.families import to_config, to_weights
 from stages.pack.stage import PackChat
+from stages.preference.stage import Dpo
 from stages.pretrain.stage import Sft
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE, render_segments

@@ -15,13 +15,13 @@ from safetensors.torch import load
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store.gc import remove_artifact
-from stages.dpo.stage import Dpo
 from stages.engine.protocol import Upstream
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 from stages.model.config import ModelShape
 from stages.pack.stage import PackChat
 from stages.parallel.layout import Layout
+from stages.preference.stage import Dpo
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.stage import Sft
 from stages.training.config import TrainingExecution
@@ -188,8 +188,8 @@ def test_a_plan_refuses_a_layout_that_cannot_divide_the_model():
 @pytest.mark.parametrize("stage", [Sft, Dpo])
 def test_fewer_rows_than_ranks(tune, stage):
     """One sequence, or pair, a step: three of four ranks read padding alone."""
-    _, metrics, held_out, _ = tune(stage, {"shard": 4}, rows=12, epochs=1, batch=1)
-    _, expected, expected_held_out, _ = tune(stage, rows=12, epochs=1, batch=1)
+    _, metrics, held_out, _ = tune(stage, {"shard": 4}, epochs=1, batch=1)
+    _, expected, expected_held_out, _ = tune(stage, epochs=1, batch=1)
     assert held_out["loss"]
     assert_alike(metrics, expected)
     assert_alike(held_out, expected_held_out)

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
-from stages.dpo.task import answer_log_probabilities, answer_segments, dpo_losses, pack_pairs
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.model.huggingface.families import to_config, to_weights
+from stages.preference.losses import AnswerPairs, LossSettings, preference_losses
+from stages.preference.task import answer_log_probabilities, answer_segments, pack_pairs
 from stages.tokenizer.training import train
 from stages.tokens.chat import CHAT_TEMPLATE, TURN_END, render_segments
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING
@@ -172,7 +173,11 @@ def test_dpo_loss_and_margin_are_those_of_trl(offline, models, wrapped, tokenize
     ours, theirs = (
         answer_log_probabilities(model, rows, len(pairs), how) for model in (policy, reference)
     )
-    losses = dpo_losses(ours.chosen_P, ours.rejected_P, theirs.chosen_P, theirs.rejected_P, BETA)
+    tokens = [torch.ones(len(pairs))] * 2
+    answers = AnswerPairs(
+        ours.chosen_P, ours.rejected_P, theirs.chosen_P, theirs.rejected_P, *tokens
+    )
+    losses = preference_losses("sigmoid", answers, LossSettings(BETA))
     assert losses.loss_P.mean().item() == pytest.approx(expected["eval_loss"], rel=1e-5)
     margin = losses.margin_P.mean().item()
     assert margin == pytest.approx(expected["eval_rewards/margins"], rel=1e-4)

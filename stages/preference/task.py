@@ -1,4 +1,4 @@
-"""Direct preference optimization as a task of the training loop.
+"""Learning from preference pairs as a task of the training loop.
 
 Each preference pair becomes two examples: rendered, encoded, cut to the context, split, counted.
 They are packed as two documents, 2p the chosen and 2p + 1 the rejected answer of pair p.
@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -25,6 +24,14 @@ from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
 from stages.engine import Context
+from stages.preference.config import WITHOUT_REFERENCE, DpoConfig, LossName
+from stages.preference.losses import (
+    AnswerPairs,
+    LossSettings,
+    PreferenceLosses,
+    loss_of_reference,
+    preference_losses,
+)
 from stages.tokens.chat import Segment, count_unused_fields, find_chat_start, render_segments
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, SpecialTokens
 from stages.training import atomic_dir
@@ -105,33 +112,6 @@ def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: i
     index = torch.where(sequences_BL < 0, count, sequences_BL).flatten()
     sums = torch.zeros(count + 1, dtype=losses_BL.dtype, device=losses_BL.device)
     return -sums.index_add(0, index, losses_BL.flatten())[:count]
-
-
-@dataclass(frozen=True)
-class PreferenceLosses:
-    """Of each pair: loss, rewards of both answers, and how much higher the chosen's is; `[P]`."""
-
-    loss_P: Tensor
-    chosen_reward_P: Tensor
-    rejected_reward_P: Tensor
-    margin_P: Tensor
-
-
-def dpo_losses(
-    chosen_P: Tensor,
-    rejected_P: Tensor,
-    reference_chosen_P: Tensor,
-    reference_rejected_P: Tensor,
-    beta: float,
-) -> PreferenceLosses:
-    """Direct preference optimization, Rafailov et al. 2023 (arXiv 2305.18290), equation 7.
-
-    All arguments are log-probabilities of whole answers under the policy and the reference. Rewards
-    are the implicit ones, `beta * (log pi - log pi_ref)`.
-    """
-    chosen_P, rejected_P = chosen_P - reference_chosen_P, rejected_P - reference_rejected_P
-    margin_P = beta * (chosen_P - rejected_P)
-    return PreferenceLosses(-F.logsigmoid(margin_P), beta * chosen_P, beta * rejected_P, margin_P)
 
 
 _FILE = "reference.safetensors"
@@ -215,8 +195,42 @@ def _compute(
     return AnswerLogProbabilities(chosen_P.clone(), rejected_P.clone())
 
 
-class DpoTask(Task):
-    """Mean DPO loss over the pairs of a step; a micro-batch holds whole pairs."""
+@dataclass(frozen=True)
+class Objective:
+    """The loss of a run: its name and settings, and the weight of the cross-entropy beside it."""
+
+    name: LossName
+    settings: LossSettings
+    sft_weight: float = 0.0
+
+    @classmethod
+    def from_config(cls, config: DpoConfig) -> Objective:
+        """What the config of `dpo` or `preference` says."""
+        settings = LossSettings(
+            config.beta,
+            getattr(config, "gamma", 0.0),
+            getattr(config, "label_smoothing", 0.0),
+        )
+        return cls(config.loss_name, settings, config.sft)
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the loss compares with a reference model."""
+        return self.name not in WITHOUT_REFERENCE
+
+    @property
+    def of_reference(self) -> float | None:
+        """The loss of the reference itself; None where there is none, or cross-entropy is added."""
+        if not self.has_reference or self.sft_weight:
+            return None
+        return loss_of_reference(self.name, self.settings)
+
+
+class PreferenceTask(Task):
+    """Mean loss over the pairs of a step; a micro-batch holds whole pairs.
+
+    Where the cross-entropy of chosen answers is added, it is a mean over the tokens of the step.
+    """
 
     columns = (
         Column("pairs", "int64", "Preference pairs of the step."),
@@ -233,14 +247,17 @@ class DpoTask(Task):
     def __init__(
         self,
         data: ExampleSet,
-        reference: AnswerLogProbabilities,
+        reference: AnswerLogProbabilities | None,
         clock: ExampleClock,
         runtime: Runtime,
         context: int,
-        beta: float,
+        objective: Objective,
     ) -> None:
         self.data, self.reference, self.clock = data, reference, clock
-        self.runtime, self.context, self.beta = runtime, context, beta
+        self.runtime, self.context, self.objective = runtime, context, objective
+        targets = [[answer.targets for answer in pair] for pair in data.rows]
+        self.targets_N2 = np.array(targets, dtype=np.int64).reshape(-1, 2)
+        """[pairs, 2] learnt tokens of the chosen and of the rejected answer."""
 
     def batch(self, training_step: int) -> NDArray[np.int64]:
         """The step's pairs, by number."""
@@ -251,9 +268,9 @@ class DpoTask(Task):
         parts = self._parts(batch)
         for number, part in enumerate(parts, start=1):
             self.runtime.prepare_backward(model, last=number == len(parts))
-            losses, tokens = self._losses(model, part)
+            losses, loss, tokens = self._losses(model, part, batch)
             yield MicroBatch(
-                losses.loss_P.sum() / len(batch),
+                loss,
                 tokens,
                 {
                     "pairs": torch.tensor(len(part)),
@@ -276,16 +293,15 @@ class DpoTask(Task):
         }
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:
-        """Mean DPO loss over the held-out pairs."""
+        """The loss over the held-out pairs."""
         pairs = self.data.held_out
         if not len(pairs):
             return []
-        total = sum(
-            self._losses(model, part)[0].loss_P.double().sum().item() for part in self._parts(pairs)
-        )
+        losses = (self._losses(model, part, pairs)[1] for part in self._parts(pairs))
+        total = sum(loss.double().item() for loss in losses)
         ranks = self.runtime.ranks
         summed = ranks.sum(torch.tensor(total, dtype=torch.float64, device=ranks.device))
-        return [HeldOut("all", float(summed) / len(pairs), None)]
+        return [HeldOut("all", float(summed), None)]
 
     def _parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""
@@ -294,19 +310,29 @@ class DpoTask(Task):
         most = -(-len(chosen) // ranks.layout.rows)
         return [own[start : start + size] for start in range(0, most, size)]
 
-    def _losses(self, model: nn.Module, part: NDArray[np.int64]) -> tuple[PreferenceLosses, int]:
+    def _losses(
+        self, model: nn.Module, part: NDArray[np.int64], batch: NDArray[np.int64]
+    ) -> tuple[PreferenceLosses, Tensor, int]:
+        """Losses of the pairs of `part`, their share of the loss of `batch`, and tokens read."""
         pairs = [self.data.rows[index] for index in part.tolist()]
         rows = pack_pairs(pairs, self.context, self.runtime.parallel.pieces)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
-        reference_chosen_P, reference_rejected_P = (
-            on_device(one[torch.from_numpy(part)], policy.chosen_P.device)
-            for one in (self.reference.chosen_P, self.reference.rejected_P)
+        device = policy.chosen_P.device
+        reference: tuple[Tensor | None, Tensor | None] = (None, None)
+        if self.reference is not None:
+            kept = (self.reference.chosen_P, self.reference.rejected_P)
+            chosen_P, rejected_P = (on_device(one[torch.from_numpy(part)], device) for one in kept)
+            reference = (chosen_P, rejected_P)
+        targets_P2 = torch.from_numpy(self.targets_N2[part]).to(device, policy.chosen_P.dtype)
+        losses = preference_losses(
+            self.objective.name,
+            AnswerPairs(
+                policy.chosen_P, policy.rejected_P, *reference, targets_P2[:, 0], targets_P2[:, 1]
+            ),
+            self.objective.settings,
         )
-        losses = dpo_losses(
-            policy.chosen_P,
-            policy.rejected_P,
-            reference_chosen_P,
-            reference_rejected_P,
-            self.beta,
-        )
-        return losses, rows.tokens
+        loss = losses.loss_P.sum() / len(batch)
+        if self.objective.sft_weight:
+            tokens = int(self.targets_N2[batch, 0].sum())
+            loss = loss - self.objective.sft_weight * policy.chosen_P.sum() / tokens
+        return losses, loss, rows.tokens

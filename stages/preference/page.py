@@ -1,13 +1,11 @@
-"""What direct preference optimization contributes to a report."""
+"""What learning from preferences contributes to a report."""
 
 from __future__ import annotations
 
 import math
 
 from stages.engine.page import Artifact, Axis, Cell, Figure
-
-REFERENCE_LOSS = math.log(2)
-"""DPO loss of a policy that is its own reference: -log σ(0)."""
+from stages.preference.config import WITHOUT_REFERENCE
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -16,27 +14,40 @@ def page(artifact: Artifact) -> list[Figure]:
     from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
-    beta, pairs = run.account["beta"], run.account["pairs"]
+    loss, pairs = run.account["loss"], run.account["pairs"]
+    name, beta = loss["name"], loss["beta"]
+    compares = name not in WITHOUT_REFERENCE
     margins = shared.smoothed(run.metric("reward_margin"), run.window)
     moved: Cell = round(float(margins[-1]) / beta, 4) if math.isfinite(margins[-1]) else None
-    loss_note = "Where policy and reference agree, the loss is ln 2; lower means they part rightly."
+    level = loss["of_reference"]
+    levels = {} if level is None else {"reference": level}
+    loss_note = (
+        f"Where policy and reference agree, the loss is {level:.4g}; lower means they part rightly."
+        if level is not None
+        else ""
+    )
     return [
         shared.run_facts(
             run,
             ("epochs", run.account["epochs"]),
+            ("loss", name),
             ("beta", beta),
-            ("log-probability margin won over the reference, nats", moved),
+            ("gamma", loss["gamma"] or None),
+            ("label smoothing", loss["label_smoothing"] or None),
+            ("weight of chosen answers' cross-entropy", loss["sft_weight"] or None),
+            ("log-probability margin won, nats", moved),
         ),
         shared.examples_table(
             "Preference pairs", pairs, ("left out: both answers equal", pairs["equal_answers"])
         ),
-        *shared.loss(run, "DPO loss, nats", loss_note, reference=REFERENCE_LOSS),
+        *shared.loss(run, f"Loss ({name})", loss_note, **levels),
         *run.curve(
             "Reward margin of chosen over rejected answers",
             Axis("reward margin", format=".4g"),
             run.raw_and_smoothed("margin", "reward_margin"),
-            levels={"reference": 0.0},
-            note="Reward: beta times the log-probability of an answer over the reference's.",
+            levels={"reference": 0.0} if compares else {},
+            note="Reward: beta times the log-probability of an answer, less the reference's where "
+            "the loss has one; of losses of means, a mean over the answer's tokens.",
         ),
         *run.curve(
             "Reward accuracy, share of pairs",

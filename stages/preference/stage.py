@@ -1,4 +1,4 @@
-"""The stage that teaches a model which of two answers is better."""
+"""The stages that teach a model which of two answers is better."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from artifacts_schema import config as settings
 from artifacts_schema.errors import UsageError
-from stages.dpo.config import DpoConfig
 from stages.engine import Context, Inputs, Many, One, Stage
+from stages.preference.config import DpoConfig, PreferenceConfig
 from stages.training.config import TrainingExecution
 
 
@@ -21,7 +21,7 @@ class Dpo(Stage):
     inside each only.
     """
 
-    name, version, reproducible, launch = "dpo", 5, "numerics", "spmd"
+    name, version, reproducible, launch = "dpo", 6, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
@@ -58,8 +58,16 @@ class Dpo(Stage):
         return super().ranks(execution)
 
     def run(self, context: Context) -> None:
-        from stages.dpo.task import DROPPED, DpoTask, read_pairs, reference_log_probabilities
+        from dataclasses import asdict
+
         from stages.model.files import read_config, read_tokenizer
+        from stages.preference.task import (
+            DROPPED,
+            Objective,
+            PreferenceTask,
+            read_pairs,
+            reference_log_probabilities,
+        )
         from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
@@ -77,12 +85,34 @@ class Dpo(Stage):
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
-            # With the policy's kernels: both are rounded alike, and equal before the first update.
-            reference = reference_log_probabilities(context, model, data, how)
-            task = DpoTask(data, reference, clock, how, shape.context, config.beta)
-            phase = schedule([(clock.steps, config.learning_rate)], where="dpo")
+            objective, reference = Objective.from_config(config), None
+            if objective.has_reference:
+                # With the policy's kernels: both are rounded alike, and equal before an update.
+                reference = reference_log_probabilities(context, model, data, how)
+            task = PreferenceTask(data, reference, clock, how, shape.context, objective)
+            phase = schedule([(clock.steps, config.learning_rate)], where=self.name)
             settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
             run = fit(context, model, task, settings, attention=attention)
         write_tuned_checkpoint(context, run, start)
-        account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account(DROPPED)}
+        account = {
+            "epochs": config.epochs,
+            "loss": {
+                "name": objective.name,
+                **asdict(objective.settings),
+                "sft_weight": objective.sft_weight,
+                "of_reference": objective.of_reference,
+            },
+            "pairs": data.account(DROPPED),
+        }
         write_run(context, run, account)
+
+
+class Preference(Dpo):
+    """Learn from preference pairs by a loss of one's choice; `dpo` is this with `loss: sigmoid`.
+
+    Losses that compare with a reference take the checkpoint itself, as `dpo` does; simpo, orpo and
+    cpo have none, and spend no pass on it.
+    """
+
+    name, version = "preference", 1
+    Config = PreferenceConfig

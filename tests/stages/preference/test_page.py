@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from stages.dpo.page import page
 from stages.engine.page import Artifact
+from stages.preference.page import page
 
 PAIRS = {
     "train": 5,
@@ -17,6 +17,16 @@ PAIRS = {
     "nothing_to_learn": 0,
     "equal_answers": 2,
     "unused": {},
+}
+
+
+LOSS = {
+    "name": "sigmoid",
+    "beta": 0.1,
+    "gamma": 0.0,
+    "label_smoothing": 0.0,
+    "sft_weight": 0.0,
+    "of_reference": math.log(2),
 }
 
 
@@ -38,11 +48,11 @@ def preferred(given, store):
             }
             for n, margin, accuracy in ((1, 0.0, 0.0), (2, last_margin, 0.75))
         ]
-        run = {"training_steps": 2, "tokens": 20, "skipped_updates": 0, "epochs": 1, "beta": 0.1}
+        run = {"training_steps": 2, "tokens": 20, "skipped_updates": 0, "epochs": 1}
         files = {
             "metrics.parquet": rows,
             "held_out.parquet": [],
-            "run.json": {**run, "pairs": PAIRS},
+            "run.json": {**run, "loss": LOSS, "pairs": PAIRS},
         }
         return Artifact(store, given("training_run", files)[0])
 
@@ -52,7 +62,7 @@ def preferred(given, store):
 def test_the_page_shows_loss_margin_and_accuracy_beside_what_knows_nothing(preferred):
     run, used, loss, margin, accuracy, *_ = page(preferred(0.05))
     # A reward is beta times a difference of log-probabilities: 0.05 / 0.1.
-    assert dict(run.rows)["log-probability margin won over the reference, nats"] == 0.5
+    assert dict(run.rows)["log-probability margin won, nats"] == 0.5
     assert dict(used.rows)["left out: both answers equal"] == 2
     lines = [figure.series[-1] for figure in (loss, margin, accuracy)]
     levels = [("reference", math.log(2)), ("reference", 0.0), ("chance", 0.5)]
@@ -63,4 +73,4 @@ def test_the_page_shows_loss_margin_and_accuracy_beside_what_knows_nothing(prefe
 
 def test_a_broken_margin_leaves_the_row_out(preferred):
     run, *_ = page(preferred(math.nan))
-    assert "log-probability margin won over the reference, nats" not in dict(run.rows)
+    assert "log-probability margin won, nats" not in dict(run.rows)

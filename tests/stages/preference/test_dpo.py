@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
-from stages.dpo.stage import Dpo
-from stages.dpo.task import answer_segments
 from stages.examples.messages import message
 from stages.model.files import read_model
+from stages.preference.stage import Dpo, Preference
+from stages.preference.task import answer_segments
 from stages.tokens.chat import render_segments
 from stages.training.examples import encode_example
 
@@ -127,7 +127,7 @@ def test_reference_is_computed_once_and_survives_a_kill(dpo, store, killed_at, m
     store.backend.remove(f"artifacts/dpo/{whole.key}.json")
     with killed_at("checkpoint written"):
         dpo(rows)
-    from stages.dpo import task
+    from stages.preference import task
 
     def never(*arguments):
         raise AssertionError("computed again")
@@ -155,3 +155,90 @@ def test_prompts_without_room_for_an_answer_stop_the_stage(dpo):
     rows = [preference(i, question="say yes or no " * 60) for i in range(5)]
     with pytest.raises(InputError, match="5 of 5 records are bad"):
         dpo(rows)
+
+
+@pytest.fixture
+def prefer(run_stage, checkpoint, given):
+    """`prefer(loss, **config)` → a run of `preference` on 24 pairs."""
+
+    def run(loss, execution=None, **config):
+        rows = [
+            preference(i, chosen="yes " * (i % 3 + 1), rejected="no " * (i % 2 + 1))
+            for i in range(24)
+        ]
+        inputs = {
+            "checkpoint": [checkpoint],
+            "preferences": [given("preferences", {"00000.parquet": rows})],
+        }
+        config = {**TINY, "loss": loss, **config}
+        return run_stage(Preference, config, inputs, {**QUICK, **(execution or {})})
+
+    return run
+
+
+def test_sigmoid_is_dpo_to_the_byte(prefer, dpo, read_input):
+    rows = [
+        preference(i, chosen="yes " * (i % 3 + 1), rejected="no " * (i % 2 + 1)) for i in range(24)
+    ]
+    one, other = (
+        read_input(made, "checkpoint").read_bytes("model.safetensors")
+        for made in (prefer("sigmoid"), dpo(rows))
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("loss", "more"),
+    [
+        ("cdpo", {"label_smoothing": 0.1}),
+        ("robust", {"label_smoothing": 0.1}),
+        ("hinge", {}),
+        ("ipo_mean", {}),
+        ("sigmoid_mean", {"sft_weight": 0.5}),
+        ("apo_zero", {}),
+        ("bco_pair", {}),
+        ("simpo", {"beta": 2.0, "gamma": 0.5}),
+        ("orpo", {}),
+        ("cpo", {}),
+    ],
+)
+def test_every_loss_learns_to_prefer(prefer, read_table, read_input, loss, more):
+    manifest = prefer(loss, epochs=4, **more)
+    metrics = read_table(manifest, "training_run", "metrics.parquet").to_pylist()
+    assert metrics[-1]["loss"] < metrics[0]["loss"]
+    assert metrics[-1]["reward_margin"] > metrics[0]["reward_margin"]
+    held_out = read_table(manifest, "training_run", "held_out.parquet").to_pylist()
+    assert held_out[-1]["loss"] < held_out[0]["loss"]
+    account = read_input(manifest, "training_run").read_json("run.json")["loss"]
+    assert account["name"] == loss
+    assert (account["of_reference"] is None) == (loss in ("simpo", "orpo", "cpo", "sigmoid_mean"))
+
+
+def test_a_loss_without_a_reference_computes_none(prefer, monkeypatch):
+    from stages.preference import task
+
+    def never(*arguments):
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(task, "_compute", never)
+    prefer("simpo")
+    with pytest.raises(AssertionError):
+        prefer("hinge")
+
+
+@pytest.mark.parametrize("loss", ["sigmoid", "orpo"])
+def test_accumulated_gradients_are_those_of_one_batch(prefer, read_input, loss):
+    """4 pairs a step as 1 × 4, 2 × 2 and 4 × 1: weights within 1e-6, cross-entropy included."""
+    from safetensors.torch import load
+
+    weights = [
+        load(
+            read_input(prefer(loss, {"micro_batch": size}), "checkpoint").read_bytes(
+                "model.safetensors"
+            )
+        )
+        for size in (4, 2, 1)
+    ]
+    for other in weights[1:]:
+        for name, tensor in weights[0].items():
+            torch.testing.assert_close(other[name], tensor, rtol=0, atol=1e-6)

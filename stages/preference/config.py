@@ -1,0 +1,118 @@
+"""Settings of learning from preferences. Pydantic only, so that a recipe loads fast."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from artifacts_schema.config import Config
+from stages.training.config import LearningRate, OptimizerConfig, Precision, TooLong
+
+LossName = Literal[
+    "sigmoid",
+    "cdpo",
+    "robust",
+    "hinge",
+    "ipo_sum",
+    "ipo_mean",
+    "sigmoid_mean",
+    "apo_zero",
+    "apo_down",
+    "bco_pair",
+    "simpo",
+    "orpo",
+    "cpo",
+]
+
+WITHOUT_REFERENCE = ("simpo", "orpo", "cpo")
+READ_BY = {"gamma": ("simpo",), "label_smoothing": ("cdpo", "robust")}
+"""Which losses read a field; all read beta."""
+
+
+class DpoConfig(Config):
+    """How a model learns to prefer."""
+
+    beta: float = Field(default=0.1, gt=0, description="Weight of the distance to the reference.")
+    epochs: int = Field(default=1, ge=1, description="Times every pair is seen.")
+    pairs_per_batch: int = Field(default=8, ge=1, description="Pairs of one training step.")
+    learning_rate: LearningRate = Field(
+        default=LearningRate(peak=5e-6, warmup_share=0.1, decay="linear"),
+        description="The one phase of the run.",
+    )
+    optimizer: OptimizerConfig = Field(
+        default=OptimizerConfig(weight_decay=0.0), description="AdamW, or Muon."
+    )
+    too_long: TooLong = Field(
+        default="truncate", description="What happens to an answer beyond the model's context."
+    )
+    max_bad_share: float = Field(
+        default=0.10, ge=0, le=1, description="Share of pairs that may be left out."
+    )
+    held_out_share: float = Field(
+        default=0.05, ge=0, lt=1, description="Share of pairs kept for validation."
+    )
+    held_out_every: int = Field(default=50, ge=1, description="Training steps between validations.")
+    precision: Precision = Field(default="bf16", description="Precision of matrix products.")
+    seed: int = Field(default=0, ge=0, description="Decides the order and the held-out part.")
+
+    @property
+    def loss_name(self) -> LossName:
+        """The loss of the run."""
+        return "sigmoid"
+
+    @property
+    def sft(self) -> float:
+        """Weight of the mean cross-entropy of chosen answers."""
+        return 0.0
+
+
+class PreferenceConfig(DpoConfig):
+    """How a model learns to prefer, by a loss of one's choice."""
+
+    loss: LossName = Field(
+        default="sigmoid",
+        description="`sigmoid` (DPO), `cdpo`, `robust`, `hinge`, `ipo_sum`, `ipo_mean`, "
+        "`sigmoid_mean` (length-normalised DPO), `apo_zero`, `apo_down`, `bco_pair`; without a "
+        "reference `simpo`, `orpo`, `cpo`.",
+    )
+    beta: float = Field(
+        default=0.1,
+        gt=0,
+        description="Weight of the distance to the reference; scale of simpo's, orpo's and cpo's "
+        "terms. SimPO's authors use 2 to 10.",
+    )
+    gamma: float = Field(default=0.0, ge=0, description="simpo: margin that is aimed at.")
+    label_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        lt=0.5,
+        description="cdpo, robust: probability that a pair is labelled the wrong way round.",
+    )
+    sft_weight: float | None = Field(
+        default=None,
+        ge=0,
+        description="Weight of the mean cross-entropy of chosen answers, which is added; by "
+        "default 1 for orpo and cpo, as their papers have it, else 0.",
+    )
+
+    @model_validator(mode="after")
+    def _is_read(self) -> Self:
+        for name, losses in READ_BY.items():
+            if self.loss not in losses and getattr(self, name):
+                raise ValueError(f"{name} is set, but {self.loss} does not read it")
+        if self.loss in READ_BY["label_smoothing"] and not self.label_smoothing:
+            raise ValueError(f"{self.loss} without label_smoothing is sigmoid: set it")
+        return self
+
+    @property
+    def loss_name(self) -> LossName:
+        """The loss of the run."""
+        return self.loss
+
+    @property
+    def sft(self) -> float:
+        """Weight of the mean cross-entropy of chosen answers."""
+        if self.sft_weight is not None:
+            return self.sft_weight
+        return 1.0 if self.loss in ("orpo", "cpo") else 0.0
