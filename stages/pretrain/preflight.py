@@ -35,15 +35,18 @@ from stages.pretrain.preflight_checks import (
     disk_needs,
     merge_findings,
 )
+from stages.pretrain.preflight_isolation import check_isolation, two_documents
 from stages.pretrain.preflight_trial import (
     DryBatch,
     RemainingWork,
     check_resume,
     predict,
     prediction_finding,
+    preserve_model,
     try_batch,
 )
 from stages.pretrain.run_setup import RunSetup
+from stages.pretrain.task import PretrainTask
 from stages.training.callbacks import Callback
 from stages.training.config import TrainingExecution
 from stages.training.devices import device_name, explain_compile_error
@@ -172,9 +175,10 @@ def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
     """Try the batch after `done` training steps, and predict the rest of the run from it; to be
     called on all ranks."""
     ready = flight.ready
+    task = ready.task(flight.runtime)
     dry = try_batch(
         ready.model,
-        ready.task(flight.runtime),
+        task,
         done + 1,
         flight.ready.plan.clock.steps,
         ranks=flight.runtime.ranks,
@@ -190,9 +194,23 @@ def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
         tried = Finding("dry batch", "refusal", what, "look at weights and precision", numbers)
     if not dry.tokens:
         return [tried]
+    apart = isolation_findings(flight, task, dry.training_step)
     ahead = flight.work_ahead(done, dry)
     results = predict(ready.model.config, ahead, dry, flight.peak)
-    return [tried, prediction_finding(results, ahead, dry, time.time())]
+    return [tried, *apart, prediction_finding(results, ahead, dry, time.time())]
+
+
+def isolation_findings(flight: PlannedRun, task: PretrainTask, training_step: int) -> list[Finding]:
+    """Whether documents of a sequence see each other; nothing where none shares one, where an
+    objective moves tokens, or on several ranks."""
+    batch = task.batch(training_step)
+    if flight.runtime.ranks.world > 1 or not flight.ready.objective.is_causal or batch is None:
+        return []
+    row = two_documents(batch.rows)
+    if row is None:
+        return []
+    with preserve_model(flight.ready.model):
+        return [check_isolation(flight.ready.model, row, flight.runtime)]
 
 
 @dataclass

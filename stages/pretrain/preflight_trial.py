@@ -93,7 +93,7 @@ def try_batch(
         torch.cuda.reset_peak_memory_stats(device)
     spent: list[float] = []
     tokens, loss = 0, math.nan
-    with _preserve_model(model):
+    with preserve_model(model):
         more = True
         while more:
             model.zero_grad(set_to_none=True)
@@ -115,7 +115,7 @@ def try_batch(
 
 
 @contextmanager
-def _preserve_model(model: nn.Module) -> Iterator[None]:
+def preserve_model(model: nn.Module) -> Iterator[None]:
     """Everything that a pass in training changes is put back; the phase's positions, too."""
     rope = _rope(model)
     try:

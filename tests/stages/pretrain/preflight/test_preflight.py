@@ -16,7 +16,7 @@ from stages.training.telemetry import TABLE, read_table
 
 CHECKS = [
     "device", "memory", "disk", "store", "data", "token ids", "held-out", "contamination",
-    "resume", "dry batch", "time",
+    "resume", "dry batch", "isolation", "time",
 ]  # fmt: skip
 
 
