@@ -48,6 +48,7 @@ STEPS = [
     "pretrain",
     "sft",
     "dpo",
+    "merge_checkpoints",
     "evaluate",
     "score",
     "export",

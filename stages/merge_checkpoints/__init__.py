@@ -1,0 +1,1 @@
+"""Several checkpoints of one architecture to one."""
