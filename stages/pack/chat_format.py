@@ -21,7 +21,7 @@ from artifacts_schema.errors import InputError
 from stages.pack.config import LearntTurns
 from stages.tokens.chat import (
     CHAT_TEMPLATE,
-    LocatedToken,
+    LocatedTokens,
     Segment,
     find_chat_start,
     format_message,
@@ -34,12 +34,12 @@ from stages.tokens.vocabulary import SpecialTokens
 from stages.training.token_marks import SPEAKERS, make_marks
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 Span = tuple[int, int]
 """First character, and the one after the last."""
 
-AT_ONCE = 500
+AT_ONCE = 4000
 """Conversations that one isolated process renders: its start costs a second or two."""
 
 PROTECTED = "\ufdd0"
@@ -76,7 +76,7 @@ class Learning:
     def mark(
         self,
         text: str,
-        tokens: Sequence[LocatedToken],
+        tokens: LocatedTokens,
         answers: Sequence[Span],
         contents: Sequence[tuple[int, int, str]],
     ) -> EncodedRow:
@@ -84,18 +84,16 @@ class Learning:
 
         `contents` says whose text is where, besides answers. A token is learnt if all of it is.
         """
-        starts = np.array([token.start for token in tokens], dtype=np.int64)
-        stops = np.array([token.stop for token in tokens], dtype=np.int64)
-        speakers = np.zeros(len(tokens), dtype=np.int64)
+        ids, starts, stops = tokens
+        speakers = np.zeros(len(ids), dtype=np.int64)
         for start, stop, role in contents:
             speakers[_inside(starts, stops, (start, stop))] = SPEAKERS.index(role)
         for answer in answers:
             speakers[_inside(starts, stops, answer)] = SPEAKERS.index("assistant")
-        learnt = np.zeros(len(tokens), dtype=np.bool_)
+        learnt = np.zeros(len(ids), dtype=np.bool_)
         for span in self._spans(text, answers):
             learnt |= _inside(starts, stops, span)
         learnt[:1] = False
-        ids = np.array([token.id for token in tokens], dtype=np.int64)
         return EncodedRow(ids, make_marks(learnt, speakers), text)
 
     def _spans(self, text: str, answers: Sequence[Span]) -> Iterator[Span]:
@@ -126,6 +124,7 @@ class ChatML:
     def __init__(self, tokenizer: Tokenizer, special: SpecialTokens, learning: Learning) -> None:
         self.tokenizer, self.learning = tokenizer, learning
         self.begin = find_chat_start(tokenizer, special)
+        self._known: dict[str, Encoding] = {}
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[list[EncodedRow] | Refused]:
         """Each conversation, rows of the kind `conversations`."""
@@ -148,7 +147,9 @@ class ChatML:
             elif part.trained:
                 answers.append(span)
         text = "".join(part.text for part in parts)
-        return self.learning.mark(text, locate_tokens(self.tokenizer, parts), answers, contents)
+        return self.learning.mark(
+            text, locate_tokens(self.tokenizer, parts, self._known), answers, contents
+        )
 
 
 def _speakers(row: Mapping[str, Any]) -> Iterator[str]:
@@ -244,8 +245,7 @@ class JinjaFormat:
             answers = [(_without(text, a), _without(text, b)) for a, b in answers]
             contents = [(_without(text, a), _without(text, b), role) for a, b, role in contents]
         tokens = locate_tokens(self.tokenizer, parts)
-        starts = [start for start, _ in answers]
-        if any(token.start < start < token.stop for token in tokens for start in starts):
+        if any(((tokens.starts < one) & (one < tokens.stops)).any() for one, _ in answers):
             borders = [place for answer in answers for place in answer]
             tokens = locate_tokens(self.tokenizer, list(_cut(parts, borders)))
         return self.learning.mark(clean, tokens, answers, contents)

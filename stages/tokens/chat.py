@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +27,9 @@ from stages.tokens.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Encoding, Tokenizer
 
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -206,59 +208,79 @@ def encode_segments(tokenizer: Tokenizer, parts: Iterable[Segment]) -> tuple[lis
     newline that precedes it and the newline's own ids are taken away: a tokenizer that puts a space
     before every text (SentencePiece's dummy prefix) puts none there, as it would in one pass.
     """
-    parts = list(parts)
-    tokens = locate_tokens(tokenizer, parts)
-    trained = [parts[one.segment].trained for one in tokens]
-    return [one.id for one in tokens], trained
+    ids: list[int] = []
+    trained: list[bool] = []
+    for part, encoding, skip in _encodings(tokenizer, parts):
+        piece = encoding.ids[skip:]
+        ids += piece
+        trained += [part.trained] * len(piece)
+    return ids, trained
 
 
-class LocatedToken(NamedTuple):
-    """A token of a rendered conversation: its id, its segment, and the characters that it covers.
+class LocatedTokens(NamedTuple):
+    """Tokens of a rendered conversation, [tokens] each: ids, and the characters that they cover.
 
-    `start` and `stop` count from the begin of the whole text.
+    `starts` and `stops` count from the begin of the whole text.
     """
 
-    id: int
-    segment: int
-    start: int
-    stop: int
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
 
 
-def locate_tokens(tokenizer: Tokenizer, parts: Sequence[Segment]) -> list[LocatedToken]:
-    """The tokens of `encode_segments`, each with its place."""
-    tokens: list[LocatedToken] = []
-    before, position = tokenizer.encode_special_tokens, 0
+def locate_tokens(
+    tokenizer: Tokenizer, parts: Iterable[Segment], known: dict[str, Encoding] | None = None
+) -> LocatedTokens:
+    """The tokens of `encode_segments`, each with its place.
+
+    `known` keeps what texts of the template are encoded to, from one conversation to the next.
+    """
+    import numpy as np
+
+    ids: list[int] = []
+    stops: list[NDArray[np.int64]] = [np.zeros(1, dtype=np.int64)]
+    starts: list[NDArray[np.int64]] = []
+    position = 0
+    for part, encoding, skip in _encodings(tokenizer, parts, known):
+        ids += encoding.ids[skip:]
+        offsets = np.array(encoding.offsets[skip:], dtype=np.int64).reshape(-1, 2)
+        offsets += position - (1 if skip else 0)
+        starts.append(np.maximum(offsets[:, 0], position))
+        stops.append(offsets[:, 1])
+        position += len(part.text)
+    ends = np.concatenate(stops)
+    # Byte-level tokenizers leave white space out of a token's offsets: it begins where the last
+    # one ended.
+    begins = np.minimum(np.concatenate([*starts, ends[:0]]), ends[:-1])
+    return LocatedTokens(np.array(ids, dtype=np.int64), begins, ends[1:])
+
+
+def _encodings(
+    tokenizer: Tokenizer, parts: Iterable[Segment], known: dict[str, Encoding] | None = None
+) -> Iterator[tuple[Segment, Encoding, int]]:
+    """Each part with its encoding, and how many tokens of that are of a newline put before it."""
+    before, known = tokenizer.encode_special_tokens, {} if known is None else known
     try:
-        for number, part in enumerate(parts):
+        tokenizer.encode_special_tokens = True
+        newline = _encode(tokenizer, "\n").ids
+        for part in parts:
             tokenizer.encode_special_tokens = part.content
-            reached = 0
-            for index, (start, stop) in (_content if part.content else _encode)(
-                tokenizer, part.text
-            ):
-                # Byte-level tokenizers leave white space out of a token's offsets.
-                start = min(start, reached)
-                tokens.append(LocatedToken(index, number, position + start, position + stop))
-                reached = stop
-            position += len(part.text)
+            if not part.content:
+                if part.text not in known:
+                    known[part.text] = _encode(tokenizer, part.text)
+                yield part, known[part.text], 0
+                continue
+            whole = _encode(tokenizer, f"\n{part.text}")
+            if whole.ids[: len(newline)] == newline:
+                yield part, whole, len(newline)
+            else:
+                yield part, _encode(tokenizer, part.text), 0
     finally:
         tokenizer.encode_special_tokens = before
-    return tokens
 
 
-_Piece = tuple[int, tuple[int, int]]
-
-
-def _encode(tokenizer: Tokenizer, text: str) -> list[_Piece]:
-    encoding = tokenizer.encode(text, add_special_tokens=False)
-    return list(zip(encoding.ids, encoding.offsets, strict=True))
-
-
-def _content(tokenizer: Tokenizer, text: str) -> list[_Piece]:
-    newline, whole = _encode(tokenizer, "\n"), _encode(tokenizer, f"\n{text}")
-    if [index for index, _ in whole[: len(newline)]] == [index for index, _ in newline]:
-        rest = whole[len(newline) :]
-        return [(index, (max(start - 1, 0), stop - 1)) for index, (start, stop) in rest]
-    return _encode(tokenizer, text)
+def _encode(tokenizer: Tokenizer, text: str) -> Encoding:
+    return tokenizer.encode(text, add_special_tokens=False)
 
 
 def _merge_segments(parts: list[Segment]) -> list[Segment]:
