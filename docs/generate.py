@@ -245,7 +245,7 @@ def own_stages() -> list[str]:
 _ORDER = (
     "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
     "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat", "pretrain",
-    "sft", "dpo", "preference", "merge_checkpoints", "evaluate", "export",
+    "sft", "dpo", "preference", "reference", "merge_checkpoints", "evaluate", "export",
 )  # fmt: skip
 
 

@@ -295,6 +295,22 @@ MODEL_KINDS = (
         },
     ),
     Kind(
+        name="reference_log_probabilities",
+        description="Log-probabilities of both answers of preference pairs under a model that "
+        "others are compared with.",
+        tables={
+            "pairs.parquet": make_table(
+                Column("preference_id", "string", "The pair; those left out are not there."),
+                Column("chosen", "float32", "Of the chosen answer: the sum over its tokens, nats."),
+                Column("rejected", "float32", "Of the rejected answer."),
+            ),
+        },
+        files={
+            "reference.json": "What they belong to: checkpoint and preferences (digests), context, "
+            "too_long, precision.",
+        },
+    ),
+    Kind(
         name="training_run",
         version=2,
         description="What happened in a training run, step by step; speed and memory are "

@@ -67,6 +67,28 @@ class DpoConfig(Config):
         return 0.0
 
 
+class ReferenceConfig(Config):
+    """How the answers of preference pairs are read, and in what precision a model scores them."""
+
+    too_long: TooLong = Field(
+        default="truncate", description="What happens to an answer beyond the model's context."
+    )
+    max_bad_share: float = Field(
+        default=0.10, ge=0, le=1, description="Share of pairs that may be left out."
+    )
+    precision: Precision = Field(default="bf16", description="Precision of matrix products.")
+
+    @property
+    def held_out_share(self) -> float:
+        """All pairs are scored; which are held out is the training's choice."""
+        return 0.0
+
+    @property
+    def seed(self) -> int:
+        """Nothing is drawn."""
+        return 0
+
+
 class PreferenceConfig(DpoConfig):
     """How a model learns to prefer, by a loss of one's choice."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
-from stages.engine.page import Artifact, Axis, Cell, Figure
+from stages.engine.page import Artifact, Axis, Cell, Figure, TableFigure, make_facts
 from stages.preference.config import WITHOUT_REFERENCE
 
 
 def page(artifact: Artifact) -> list[Figure]:
     """Pairs used, loss, reward margin and accuracy, learning rate, gradient norm, speed."""
+    if artifact.manifest.stage == "reference":
+        return [reference_facts(artifact)]
     from stages.training import figures as shared
     from stages.training.telemetry_figures import telemetry_figures
 
@@ -60,3 +62,25 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
     ]
+
+
+def reference_facts(artifact: Artifact) -> TableFigure:
+    """Of log-probabilities that many runs share: how many, and what they belong to."""
+    made = artifact.output("reference")
+    belongs = made.read_json("reference.json")
+    table = made.read_table("pairs.parquet")
+    chosen, rejected = (table[name].to_numpy() for name in ("chosen", "rejected"))
+    return make_facts(
+        "Reference log-probabilities",
+        (
+            ("pairs", len(chosen)),
+            ("mean of chosen answers, nats", round(float(chosen.mean()), 3)),
+            ("mean of rejected answers, nats", round(float(rejected.mean()), 3)),
+            (
+                "share of pairs whose chosen answer is likelier",
+                round(float((chosen > rejected).mean()), 3),
+            ),
+            ("too long", belongs["too_long"]),
+            ("precision", belongs["precision"]),
+        ),
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 from artifacts_schema import config as settings
 from artifacts_schema.errors import UsageError
-from stages.engine import Context, Inputs, Many, One, Stage
-from stages.preference.config import DpoConfig, PreferenceConfig
+from stages.engine import Context, Inputs, Many, Maybe, One, Stage
+from stages.preference.config import DpoConfig, PreferenceConfig, ReferenceConfig
 from stages.training.config import TrainingExecution
 
 
@@ -16,7 +16,8 @@ class Dpo(Stage):
     """Direct preference optimization (Rafailov et al. 2023) of a checkpoint on preference pairs.
 
     The reference is the checkpoint itself: its log-probabilities of all answers are computed once
-    and kept for the run, with attention by SDPA whatever training takes. Only the answer and the
+    and kept for the run, with attention by SDPA whatever training takes; or they are an input, made
+    once for many runs (`reference`). Only the answer and the
     token that closes it count; both answers of a pair are in one micro-batch, packed with attention
     inside each only.
     """
@@ -25,6 +26,7 @@ class Dpo(Stage):
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
+        "reference": Maybe("reference_log_probabilities"),
     }
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
@@ -66,6 +68,7 @@ class Dpo(Stage):
             Objective,
             PreferenceTask,
             read_pairs,
+            read_reference,
             reference_log_probabilities,
         )
         from stages.tokens.vocabulary import SpecialTokens
@@ -86,7 +89,10 @@ class Dpo(Stage):
             model, weights = read_start(start, how.ranks)
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
             objective, reference = Objective.from_config(config), None
-            if objective.has_reference:
+            made = context.maybe("reference")
+            if made is not None:
+                reference = read_reference(context, made, data, objective)
+            elif objective.has_reference:
                 # With the policy's kernels: both are rounded alike, and equal before an update.
                 reference = reference_log_probabilities(context, model, data, how)
             task = PreferenceTask(data, reference, clock, how, shape.context, objective)
@@ -116,3 +122,51 @@ class Preference(Dpo):
 
     name, version = "preference", 1
     Config = PreferenceConfig
+
+
+class Reference(Dpo):
+    """Log-probabilities of the answers of preference pairs under a checkpoint, for many runs.
+
+    They are those that `dpo` and `preference` compute at their start, by the same kernels; given to
+    such a step as its input `reference`, they are used there instead.
+    """
+
+    name, version = "reference", 1
+    inputs = {
+        "checkpoint": One("checkpoint"),
+        "preferences": Many("preferences", at_least=1),
+    }
+    outputs = {"reference": "reference_log_probabilities"}
+    Config = ReferenceConfig  # type: ignore[assignment]
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+        """InputError for a checkpoint without a tokenizer."""
+        from stages.training.run_plan import tokenizer_checksum
+
+        tokenizer_checksum(inputs["checkpoint"][0])
+        return ()
+
+    def run(self, context: Context) -> None:
+        from stages.model.files import read_config, read_tokenizer
+        from stages.preference.task import (
+            read_pairs,
+            reference_log_probabilities,
+            write_reference,
+        )
+        from stages.tokens.vocabulary import SpecialTokens
+        from stages.training.runtime import place, runtime
+        from stages.training.start import read_start
+
+        config, start = context.config, context.one("checkpoint")
+        tokenizer = read_tokenizer(start)
+        special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
+        shape = read_config(start)
+        context.execution.layout.check_model(shape, [shape.context])
+        data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
+        with runtime(context.execution, config.precision, config.seed, steady=False) as how:
+            model, weights = read_start(start, how.ranks)
+            place(model, context.execution, how, prefixes=False, weights=weights)
+            reference = reference_log_probabilities(context, model, data, how)
+            if how.ranks.first:
+                write_reference(context, reference, data)

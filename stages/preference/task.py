@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.kinds import Column
-from stages.engine import Context
+from stages.engine import Context, Input
 from stages.preference.config import WITHOUT_REFERENCE, DpoConfig, LossName
 from stages.preference.losses import (
     AnswerPairs,
@@ -159,6 +161,63 @@ def reference_log_probabilities(
         atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
         context.state.publish(folder.name, folder)
     return computed
+
+
+def _belongs_to(context: Context) -> dict[str, Any]:
+    """What log-probabilities of a reference belong to: where one differs, others would come out."""
+    start = context.one("checkpoint")
+    return {
+        "checkpoint": start.digest,
+        "preferences": [one.digest for one in context.many("preferences")],
+        "context": start.read_json("model.json")["context"],
+        "too_long": context.config.too_long,
+        "precision": context.config.precision,
+    }
+
+
+def write_reference(context: Context, reference: AnswerLogProbabilities, data: ExampleSet) -> None:
+    """Write the output `reference`."""
+    table = pa.table(
+        {
+            "preference_id": pa.array(data.ids, pa.string()),
+            "chosen": pa.array(reference.chosen_P.numpy(), pa.float32()),
+            "rejected": pa.array(reference.rejected_P.numpy(), pa.float32()),
+        }
+    )
+    context.write_table("reference", "pairs.parquet", table)
+    context.write_json("reference", "reference.json", _belongs_to(context))
+
+
+def read_reference(
+    context: Context, made: Input, data: ExampleSet, objective: Objective
+) -> AnswerLogProbabilities:
+    """Of all pairs of `data`, in their order, from an artifact of the stage `reference`.
+
+    UsageError for a loss without a reference; InputError where they belong to other weights, other
+    pairs, or were read in another way.
+    """
+    if not objective.has_reference:
+        raise UsageError(f"{objective.name} compares with no reference", where="inputs.reference")
+    theirs, ours = made.read_json("reference.json"), _belongs_to(context)
+    for name, value in ours.items():
+        if theirs.get(name) != value:
+            short_values = (str(one)[:60] for one in (theirs.get(name), value))
+            raise InputError(
+                "was made for another {}: {}, here it is {}".format(name, *short_values),
+                where=f"reference {made.key[:12]}",
+                hint="make it again for this checkpoint, these pairs and these settings",
+            )
+    table = made.read_table("pairs.parquet")
+    if table["preference_id"].to_pylist() != data.ids:
+        raise InputError(
+            "has other pairs, or in another order",
+            where=f"reference {made.key[:12]}",
+            hint="make it again by this version",
+        )
+    chosen_P, rejected_P = (
+        torch.from_numpy(table[name].to_numpy().copy()) for name in ("chosen", "rejected")
+    )
+    return AnswerLogProbabilities(chosen_P, rejected_P)
 
 
 def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:

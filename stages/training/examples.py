@@ -90,6 +90,7 @@ class ExampleSet:
     `reasons` counts why rows were changed or dropped, `unused` the fields that ChatML cannot hold.
     """
 
+    ids: list[str]
     rows: list[tuple[Example, ...]]
     row_sources: list[str]
     train: NDArray[np.int64]
@@ -165,7 +166,7 @@ def read_examples(
             f"the tokenizer gives id {highest}, the model has {vocabulary_size} rows",
             where="checkpoint",
         )
-    return ExampleSet(rows, sources, train, held_out, reasons, unused)
+    return ExampleSet(ids, rows, sources, train, held_out, reasons, unused)
 
 
 def _rows(context: Context, role: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from artifacts_schema.errors import InputError
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine.page import Artifact
 from stages.examples.messages import message
 from stages.model.files import read_model
-from stages.preference.stage import Dpo, Preference
+from stages.preference.page import page
+from stages.preference.stage import Dpo, Preference, Reference
 from stages.preference.task import answer_segments
 from stages.tokens.chat import render_segments
 from stages.training.examples import encode_example
@@ -242,3 +244,53 @@ def test_accumulated_gradients_are_those_of_one_batch(prefer, read_input, loss):
     for other in weights[1:]:
         for name, tensor in weights[0].items():
             torch.testing.assert_close(other[name], tensor, rtol=0, atol=1e-6)
+
+
+@pytest.fixture
+def shared(run_stage, checkpoint, given):
+    """`shared(stage, reference, **config)` → a run on one set of pairs."""
+    rows = [
+        preference(i, chosen="yes " * (i % 3 + 1), rejected="no " * (i % 2 + 1)) for i in range(24)
+    ]
+    pairs = given("preferences", {"00000.parquet": rows})
+
+    def run(stage, reference=None, start=checkpoint, **config):
+        inputs = {"checkpoint": [start], "preferences": [pairs]}
+        if reference is not None:
+            inputs["reference"] = [(reference, "reference")]
+        return run_stage(stage, config, inputs, QUICK)
+
+    return run
+
+
+def test_a_reference_that_was_made_before_gives_the_same_bytes(
+    shared, read_input, read_table, store, monkeypatch
+):
+    made = shared(Reference, precision="fp32")
+    table = read_table(made, "reference", "pairs.parquet")
+    assert table.num_rows == 24
+    (facts,) = page(Artifact(store, made))
+    mean = np.mean(table["chosen"].to_numpy())
+    assert dict(facts.rows)["mean of chosen answers, nats"] == pytest.approx(mean, abs=1e-3)
+    alone = shared(Dpo, **TINY)
+    from stages.preference import task
+
+    monkeypatch.setattr(task, "_compute", None)
+    given_one = shared(Dpo, made, **TINY)
+    hinge = shared(Preference, made, loss="hinge", **TINY)
+    weights = [
+        read_input(one, "checkpoint").read_bytes("model.safetensors")
+        for one in (alone, given_one, hinge)
+    ]
+    assert weights[0] == weights[1] != weights[2]
+
+
+def test_a_reference_of_other_weights_or_settings_is_refused(shared, dpo):
+    made = shared(Reference, precision="fp32")
+    other = dpo([preference(i) for i in range(24)])
+    with pytest.raises(InputError, match="made for another checkpoint"):
+        shared(Dpo, made, start=(other, "checkpoint"), **TINY)
+    with pytest.raises(InputError, match="made for another too_long"):
+        shared(Dpo, made, **TINY, too_long="drop")
+    with pytest.raises(UsageError, match="compares with no reference"):
+        shared(Preference, made, loss="simpo", **TINY)
