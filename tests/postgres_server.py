@@ -70,6 +70,21 @@ class PostgresServer:
         """Stop the server at once: open connections are cut."""
         self._run("pg_ctl", "stop", "--pgdata", self._data, "-w", "-m", "immediate")
 
+    def use_tls(self, certificate: Path, key: Path) -> None:
+        """Let connections over TLS alone in; the server is started again."""
+        self.stop()
+        for path, name in ((certificate, "server.crt"), (key, "server.key")):
+            copy = Path(self._data, name)
+            shutil.copy(path, copy)
+            copy.chmod(0o600)
+            if self._login is not None:
+                os.chown(copy, self._login.pw_uid, self._login.pw_gid)
+        with open(Path(self._data, "postgresql.conf"), "a") as settings:
+            settings.write("ssl = on\n")
+        rules = "local all all scram-sha-256\nhostssl all all all scram-sha-256\n"
+        Path(self._data, "pg_hba.conf").write_text(rules)
+        self.start()
+
     def is_running(self) -> bool:
         """Whether it was started and not stopped."""
         return (self.folder / "data" / "postmaster.pid").exists()

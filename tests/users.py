@@ -8,15 +8,16 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import site
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ class User:
     python: str
     folder: Path
     """Holds the homes; everybody may enter it."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of the environment."""
 
     @property
     def id(self) -> int:
@@ -58,17 +61,22 @@ class User:
             "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
             "LD_LIBRARY_PATH": str(Path(self.python).parents[1] / "lib"),
             "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE / "tests")]),
-            "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **self.variables,
         }  # fmt: skip
 
-    def start(self, arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
-        """Start a program in the user's own groups, umask, home and environment."""
+    def start(
+        self, arguments: Sequence[str], *, sink: Any = subprocess.PIPE, **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a program in the user's own groups, umask, home and environment.
+
+        What it prints goes to `sink`.
+        """
         about = pwd.getpwnam(self.name)
         return subprocess.Popen(
             arguments, cwd=self.home, env=self.environment, text=True, umask=self.umask,
             user=about.pw_uid, group=about.pw_gid,
             extra_groups=os.getgrouplist(self.name, about.pw_gid),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options,
+            stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, **options,
         )  # fmt: skip
 
     def run(self, *arguments: str, ok: bool = True, **options: Any) -> str:
@@ -104,7 +112,7 @@ def make_team() -> Iterator[Team]:
     """The users, while the block runs; skips where this machine cannot have them."""
     if os.geteuid() != 0 or shutil.which("useradd") is None:
         pytest.skip("needs root and useradd, to be two users")
-    mark = f"{os.getpid() % 100_000:05d}"
+    mark = secrets.token_hex(3)
     group, names = f"ingot-t{mark}", [f"ingot-{letter}{mark}" for letter in "abc"]
     folder = Path(tempfile.mkdtemp(prefix="ingot-users-"))
     folder.chmod(0o755)

@@ -84,6 +84,10 @@ METRICS: dict[str, MetricType] = {
     "ingot_step_last_event_time_seconds": _gauge("When its program last wrote an event."),
     "ingot_step_progress_done": _gauge("Work done of its current part.", "unit"),
     "ingot_step_progress_expected": _gauge("All work of its current part.", "unit"),
+    "ingot_step_rows_total": _counter(
+        "Rows that its finished shards wrote, while it runs too; done again, they count twice.",
+        "output",
+    ),
     "ingot_step_alerts_total": _counter("Alerts of its program.", "kind"),
     "ingot_step_records_in": _gauge("Records that it read, once it has committed."),
     "ingot_step_records_out": _gauge("Records that it wrote, once it has committed."),
@@ -169,6 +173,8 @@ class _StepReader:
             yield "ingot_step_starts_total", (), activity.starts
         for kind, count in activity.alerts.items():
             yield "ingot_step_alerts_total", (kind,), count
+        for output, rows in activity.rows.items():
+            yield "ingot_step_rows_total", (output,), rows
         if (progress := activity.progress) is not None:
             unit = (str(progress.get("unit") or ""),)
             yield "ingot_step_progress_done", unit, progress["done"]

@@ -66,9 +66,13 @@ class StepActivity:
     last_time: float | None = None
     """Of the last event, in seconds since 1970, by the clock of the machine that wrote it."""
     progress: dict[str, Any] | None = None
+    rows: Counter[str] = field(default_factory=Counter)
+    """That its shards have written so far, over all its starts, by output."""
     alerts: Counter[str] = field(default_factory=Counter)
     training: TrainingSums = field(default_factory=TrainingSums)
     _is_first: bool = True
+    _counted: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Rows of this start by part and output."""
 
     def add(self, event: dict[str, Any]) -> None:
         """Add one event; one whose numbers are not numbers is left out."""
@@ -78,8 +82,10 @@ class StepActivity:
             case "started":
                 self.starts += 1
                 self.progress, self._is_first = None, True
+                self._counted.clear()
             case "progress" if are_numbers(event, "done", "total"):
                 self.progress = event
+                self._count_rows(str(event.get("label")), event.get("rows"))
             case "alert":
                 count_bounded(self.alerts, str(event.get("kind")))
             case "metric" if are_numbers(event, "training_step", "tokens"):
@@ -92,6 +98,15 @@ class StepActivity:
                         losses = self.training.held_out
                         if source in losses or len(losses) < MOST_NAMES:
                             losses[source] = float(value)
+
+    def _count_rows(self, part: str, rows: Any) -> None:
+        """Add what a part of the step has written since its last event."""
+        if not isinstance(rows, dict) or not are_numbers(rows, *rows):
+            return
+        for output, count in rows.items():
+            more = count - self._counted.get((part, output), 0)
+            count_bounded(self.rows, output, max(0, more))
+            self._counted[part, output] = count
 
 
 def are_numbers(event: dict[str, Any], *names: str) -> bool:

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,7 @@ from flows.orchestration.local_state import (
     fingerprint,
     log_path,
     one_at_a_time,
+    private_folder,
     read_password,
     wait_until,
 )
@@ -145,7 +147,7 @@ def check_worker(server: Server, pool: str) -> None:
 def start_worker(server: Server, pool: str) -> None:
     """Start the worker and wait until the server knows it."""
     command = [
-        sys.executable, "-P", "-m", "prefect", "worker", "start",
+        sys.executable, "-P", "-m", __name__, "worker", "start",
         "--type", "process", "--pool", pool, "--name", _worker_name(),
     ]  # fmt: skip
     process = local_state.start_process(WORKER, command, _environment(server), _facts(server, pool))
@@ -443,3 +445,19 @@ def absolute_parameters(request: Request) -> dict[str, Any]:
     if os.path.isfile(request.recipe):  # A folder may have the name of a recipe of Ingot.
         values["recipe"] = os.path.abspath(request.recipe)
     return values
+
+
+def main() -> None:
+    """Prefect's command line, in a process whose temporary folder is its user's own.
+
+    The worker makes `runner_storage` in the machine's, where it belongs to the first user who runs
+    one, and no setting of Prefect's moves it. What the process starts has the usual folder.
+    """
+    tempfile.tempdir = str(private_folder(local_state.home() / "prefect" / "tmp"))
+    from prefect.cli import app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

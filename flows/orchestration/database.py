@@ -12,6 +12,7 @@ import asyncio
 import getpass
 import os
 import socket
+import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,6 +183,13 @@ class Database:
         import asyncpg
 
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+            if "pg_hba.conf" in str(error):  # Whatever the password is.
+                return UsageError(
+                    f"PostgreSQL lets this connection in by none of its rules: {error}",
+                    where=self.url,
+                    hint="add a rule to its pg_hba.conf; where that has `hostssl`, add "
+                    "?sslmode=verify-full to the URL",
+                )
             source = self.password_file or self.passfile or "~/.pgpass"
             return UsageError(
                 f"PostgreSQL refuses the role '{self.user}': wrong password, or none for it",
@@ -196,6 +204,13 @@ class Database:
             )
         if isinstance(error, socket.gaierror):
             return UsageError(f"there is no host '{self.host}'", where=self.url)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return UsageError(
+                f"the database's certificate does not prove its name: {error.verify_message}",
+                where=self.url,
+                hint="name the file of the certificate that signed it in PGSSLROOTCERT, and the "
+                "host as its certificate does",
+            )
         why = str(error) or type(error).__name__
         if isinstance(error, TimeoutError):
             why = f"no answer within {CONNECT_SECONDS:.0f} seconds"

@@ -59,6 +59,8 @@ class ServiceSettings:
             "DO_NOT_TRACK": "1",
             "PREFECT_LOGGING_TO_API_ENABLED": "true",
             "PREFECT_UI_API_URL": "/api",
+            # Prefect copies the UI into its own package, which only the first user could read.
+            "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home() / "prefect" / "ui"),
             "PREFECT_SERVER_DATABASE_TIMEOUT": DATABASE_SECONDS,
             "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": DATABASE_SECONDS,
             "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",

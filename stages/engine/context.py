@@ -201,7 +201,7 @@ class Context(AttemptWriters, RunReport):
             code=run.code,
             workers=min(most, workers or most),
             stopping=run.stop,
-            progress=lambda done, total: self._events.progress(done, total, "shards", name),
+            progress=lambda *counts: self._count_shards(name, *counts),
             check_lease=self.state.check,
             pool=lend if cluster is None else cluster.pool,
             on_death=on_death,
@@ -214,6 +214,9 @@ class Context(AttemptWriters, RunReport):
         if cluster is not None:
             self.telemetry(**cluster.telemetry())
         return results
+
+    def _count_shards(self, name: str, done: int, total: int, rows: Mapping[str, int]) -> None:
+        self._events.progress(done, total, "shards", name, rows)
 
     def _warn_of_silence(self, process: int, shard: str, seconds: float) -> None:
         limit = self.execution.silent_seconds

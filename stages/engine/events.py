@@ -9,8 +9,9 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from artifacts_schema.errors import StoreError
@@ -21,6 +22,7 @@ EVENTS_FILE = "events.jsonl"
 TELEMETRY_FOLDER = "telemetry"
 """In a run's work folder: what the stage itself keeps for people."""
 PROGRESS_SECONDS = 0.5
+NO_ROWS: Mapping[str, int] = MappingProxyType({})
 
 
 class EventWriter:
@@ -51,9 +53,16 @@ class EventWriter:
         last = self._last_progress
         return f"{last['done']} of {last['total']} {last['unit']}".strip() if last else ""
 
-    def progress(self, done: float, total: float, unit: str, label: str) -> None:
-        """Append a progress event, unless one was written a moment ago and this is not the end."""
+    def progress(
+        self, done: float, total: float, unit: str, label: str, rows: Mapping[str, int] = NO_ROWS
+    ) -> None:
+        """Append a progress event, unless one was written a moment ago and this is not the end.
+
+        `rows` are those that this start has written to each output under the same label.
+        """
         self._last_progress = {"done": done, "total": total, "unit": unit, "label": label}
+        if rows:
+            self._last_progress["rows"] = dict(rows)
         self._progress(done < total, **self._last_progress)
 
     def waiting(self, done: float, total: float, unit: str, label: str) -> None:

@@ -53,7 +53,9 @@ class ShardMap:
     code: str
     workers: int
     stopping: Callable[[], bool]
-    progress: Callable[[int, int], None]
+    progress: Callable[[int, int, Mapping[str, int]], None]
+    """Called with the number of finished shards, of all shards, and the rows by output that this
+    start has written."""
     check_lease: Callable[[], None]
     pool: Callable[[int], Pool]
     """Gives a pool of at most so many workers."""
@@ -65,6 +67,8 @@ class ShardMap:
     _done: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
     """Records of the finished shards."""
     _total: int = field(default=0, init=False)
+    _rows: Counter[str] = field(default_factory=Counter, init=False)
+    """Rows of tables by output, in shards that were done now."""
 
     def run(
         self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
@@ -77,7 +81,7 @@ class ShardMap:
         for record in self._done.values():
             self.meter.continued += Spent(*record.get("spent", ()))
         waiting = [item for item in items if item.id not in self._done]
-        self.progress(len(self._done), self._total)
+        self.progress(len(self._done), self._total, self._rows)
         alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None
         alone = alone and not self.elsewhere
         run = self._run_inline if alone or not waiting else self._run_pool
@@ -163,7 +167,10 @@ class ShardMap:
         self.backend.replace(self._path(name), record)
         hit_failpoint("shard recorded")
         self._done[name] = json.loads(record)
-        self.progress(len(self._done), self._total)
+        for item in written:
+            if item.output is not None and item.file.rows:
+                self._rows[item.output] += item.file.rows
+        self.progress(len(self._done), self._total, self._rows)
 
     def _finished(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Records of shards that this same program finished and whose files are still whole."""

@@ -10,7 +10,10 @@ import yaml
 from flows.orchestration.service_settings import HEARTBEAT_SECONDS, ServiceSettings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-OF_ONE_MACHINE = ("PREFECT_HOME", "PREFECT_LOGGING_TO_API_ENABLED", "PREFECT_UI_API_URL")
+OF_ONE_MACHINE = (
+    *("PREFECT_HOME", "PREFECT_LOGGING_TO_API_ENABLED", "PREFECT_UI_API_URL"),
+    "PREFECT_SERVER_UI_STATIC_DIRECTORY",
+)
 
 
 def of_compose(service):

@@ -6,7 +6,10 @@ import http.client
 import io
 import json
 import re
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +20,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from artifacts_schema.errors import StoreError, UsageError
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store, failpoints, layout
 from artifacts_schema.store.lease import this_process
 from artifacts_schema.store.runs import Run, RunStep, find_run, new_run_id, write_run
 from flows.cli.main import main
@@ -26,6 +29,10 @@ from flows.interchange.metrics_server import MetricsServer, parse_address
 from flows.interchange.step_events import MOST_NAMES
 from flows.recipe.execute import execute
 from flows.recipe.observers import Recorder
+from stages.engine import events, protocol
+from stages.engine.runner import run_stage
+from tests.flows.orchestration.conftest import RECIPE as TOYS
+from tests.flows.orchestration.conftest import install
 
 KEY = "ab" * 32
 
@@ -221,6 +228,64 @@ def test_queue_time_is_measured_by_the_clock_of_the_run(open_pipeline, store):
     recorder.event(step, {"type": "started"})
     recorder.event(step, {"type": "started"})  # Its program started again: it waits no more.
     assert find_run(store, "demo").steps[0].queue_seconds == 7.25
+
+
+def test_documents_of_finished_shards_are_counted_while_the_step_runs(
+    open_pipeline, store, metrics, running, project, monkeypatch
+):
+    """Four files of three documents, a shard each: a scrape before each shard is recorded."""
+    from stages.ingest.stage import Ingest
+
+    monkeypatch.setitem(protocol._registered, "ingest", Ingest)
+    monkeypatch.setattr(events, "PROGRESS_SECONDS", 0.0)
+    for number in range(4):
+        rows = [json.dumps({"text": f"Document {number} {row}."}) for row in range(3)]
+        (project / f"{number}.jsonl").write_text("\n".join(rows) + "\n")
+    recipe = project / "texts.yaml"
+    recipe.write_text(
+        'name: texts\nsnapshots: {texts: {files: ["*.jsonl"]}}\n'
+        "steps: {read: {stage: ingest, inputs: {snapshot: texts}}}\n"
+    )
+    step = open_pipeline(recipe=str(recipe)).plan().step("read")
+    running(stage="ingest", key=step.key)
+    seen = []
+
+    def scrape(point: str) -> None:
+        if point == "shard recorded":
+            text = metrics.text().decode()
+            seen.append(value(text, "ingot_step_rows_total", step="train", output="documents"))
+
+    monkeypatch.setattr(failpoints, "on_failpoint", scrape)
+    run_stage(store, step.spec, expected_key=step.key)
+    assert seen[:4] == [None, 3, 6, 9]
+    assert set(seen[4:]) == {12}, "its second part writes pages"
+
+
+def test_a_scrape_during_a_run_has_rows_and_queue_time(store, tmp_path):
+    """The step of another process has written two shards of a row, and waits for a file."""
+    environment, gate, recipe = install(tmp_path), tmp_path / "gate", tmp_path / "toys.yaml"
+    recipe.write_text(TOYS)
+    words = ("run", str(recipe), "--store", store.url, "--no-prefect")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ingot_entry", *words, "--set", f"learn.gate={gate}"],
+        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while not Path(f"{gate}.starts").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(1)  # The run looks at its steps' events five times a second.
+        text = StoreMetrics(store).text().decode()
+        labels = {"step": "learn"}
+        assert value(text, "ingot_step_state", **labels, state="running") == 1
+        assert value(text, "ingot_step_rows_total", **labels, output="exclusions") == 2
+        assert value(text, "ingot_step_run_seconds", **labels) is None, "it has not committed"
+        began = value(text, "ingot_step_start_time_seconds", **labels)
+        last = value(text, "ingot_step_last_event_time_seconds", **labels)
+        assert 0 < value(text, "ingot_step_queue_seconds", **labels) <= last - began + 1
+    finally:
+        gate.touch()
+        assert process.wait(60) == 0
 
 
 def test_the_command_prints_and_writes_and_names_what_is_wrong(

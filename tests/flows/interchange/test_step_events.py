@@ -200,3 +200,24 @@ def test_a_held_file_is_read_to_its_end_after_its_removal_and_a_new_one_is_taken
     assert [event["type"] for event in tail.read(str(path))] == ["cut"]
     path.write_bytes(lines(started(2.0)))
     assert [event["time"] for event in tail.read(str(path))] == [2.0]
+
+
+def shards(done: int, label: str = "read", **rows: int) -> dict:
+    return {"type": "progress", "done": done, "total": 9, "label": label, "rows": rows}
+
+
+def test_rows_are_counted_once_each_over_parts_kills_and_repeated_events():
+    """Parts of 6 and 5 documents, then a start that does 4 of them again: 15 in all."""
+    sums = activity(
+        started(), shards(1, documents=2), shards(2, documents=6), shards(2, documents=6),
+        shards(1, "join", documents=5), shards(2, documents=6, rejected=1),
+        started(), shards(2), shards(3, documents=4),
+    )  # fmt: skip
+    assert sums.rows == {"documents": 15, "rejected": 1}
+
+
+@pytest.mark.parametrize("rows", [None, 3, [1], {"documents": "x"}, {"documents": True}])
+def test_rows_that_are_no_numbers_are_left_out(rows):
+    sums = activity(started(), {**shards(1), "rows": rows})
+    assert sums.progress["done"] == 1
+    assert not sums.rows

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import import_module
 
 import pytest
+from slack_server import HOST, slack_server
 
 from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.store import Store
@@ -18,7 +19,7 @@ from artifacts_schema.store.runs import load_runs
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
 from flows.report.paired_scores import find_regressions
-from tests.flows.orchestration.conftest import PLUGIN, STAGES, install
+from tests.flows.orchestration.conftest import PLUGIN, STAGES, brought_up, install
 
 QUIZ = """\
 name: quizzes
@@ -188,3 +189,53 @@ def test_a_message_by_e_mail(ui, tmp_path):
             assert ui.ingot("notify", "letters", "--remove").returncode == 0
     assert "Subject: Ingot: completion of quizzes" in letters[0]
     assert "ops@example.org" in letters[0]
+
+
+@pytest.mark.full
+@pytest.mark.server
+def test_slack_gets_payloads_that_it_takes_and_its_address_is_kept_secret(tmp_path):
+    """By Prefect's block for Slack, in the server's process, to a stand-in of `hooks.slack.com`."""
+    token = secrets.token_hex(12)
+    file, recipe, folder = tmp_path / "url", tmp_path / "quizzes.yaml", tmp_path / "ui"
+    file.touch(mode=0o600)
+    file.write_text(f"https://{HOST}/services/T{9:08d}/B{7:08d}/{token}\n")
+    recipe.write_text(QUIZ)
+    folder.mkdir()
+    with (
+        slack_server(tmp_path / "certificates") as slack,
+        brought_up(folder, **slack.environment) as ui,
+    ):
+        words = ("--on", "failure", "--on", "completion")
+        done = ui.ingot("notify", "ops", "--url-file", str(file), *words)
+        assert done.returncode == 0, done.stderr
+        for right, code, occasion in ((240, 0, "completion"), (0, 2, "failure")):
+            more = ("--store", str(tmp_path / "store"), "--set", f"quiz.right={right}")
+            assert ui.ingot("run", str(recipe), *more).returncode == code
+            ui.until(lambda occasion=occasion: occasion in json.dumps(slack.messages))
+        log = (folder / "home" / "prefect.log").read_text()
+    assert slack.errors == []
+    assert len(slack.messages) == 2
+    for (path, payload), occasion in zip(slack.messages, ("completion", "failure"), strict=True):
+        assert path == f"/services/T{9:08d}/B{7:08d}/{token}"
+        (attachment,) = payload["attachments"]
+        assert attachment["title"].startswith(f"Ingot: {occasion} of quizzes #")
+        assert f"{ui.ui}/" in attachment["text"]
+    assert "nobody answered" in slack.messages[1][1]["attachments"][0]["text"]
+    assert token not in log + done.stdout + done.stderr
+    files = [one for one in folder.rglob("*") if one.is_file()]
+    assert not [one for one in files if token.encode() in one.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "answer"),
+    [
+        ("application/json", b'{"text": "x"}', (200, "ok")),
+        ("application/json", b'{"username": "x"}', (400, "no_text")),
+        ("application/json", b"text", (400, "invalid_payload")),
+        ("text/plain", b'{"text": "x"}', (400, "invalid_payload")),
+    ],
+)
+def test_the_stand_in_refuses_what_slack_refuses(tmp_path, content_type, body, answer):
+    with slack_server(tmp_path) as slack:
+        assert slack.answer("/services/T/B/x", content_type, body) == answer
+        assert (len(slack.messages), len(slack.errors)) == ((1, 0) if answer[0] == 200 else (0, 1))

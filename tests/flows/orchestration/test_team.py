@@ -13,13 +13,20 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from certificates import certificate_for
+from postgres_server import HOST, postgres_server
 
+from artifacts_schema.errors import UsageError
+from artifacts_schema.store import Store
+from flows.orchestration.database import Database
 from tests.flows.orchestration.conftest import brought_up
 from tests.flows.orchestration.test_access import processes_of
 from tests.flows.orchestration.test_ui_runs import stage_children
 
 pytestmark = [pytest.mark.server, pytest.mark.full]
 BOTH = {"numbers": "COMPLETED", "learn": "COMPLETED"}
+OUTAGE_SECONDS = float(os.environ.get("INGOT_TEST_OUTAGE_SECONDS", "10"))
+"""How long PostgreSQL is away in the test of a long outage."""
 
 
 class TerminalRun:
@@ -116,6 +123,42 @@ def test_a_passfile_of_libpq_serves_too_and_later_commands_remember_it(team, tmp
     assert team.postgres.sql("select count(*) from flow_run", "second") == "2"
 
 
+def test_the_password_goes_over_tls_to_a_server_whose_name_is_proved(tmp_path, monkeypatch):
+    """PostgreSQL lets nobody in without TLS; its certificate is signed by an authority of ours."""
+    for name in ("PGPASSFILE", "PGPASSWORD", "PGSSLROOTCERT"):
+        monkeypatch.delenv(name, raising=False)
+    folder, store = tmp_path / "ui", tmp_path / "store"
+    folder.mkdir()
+    with postgres_server() as postgres:
+        url = postgres.make_database("private")
+        signed, other = (certificate_for(HOST, tmp_path / name) for name in ("ours", "theirs"))
+        postgres.use_tls(signed.certificate, signed.key)
+        file = postgres.password_file(tmp_path / "password")
+        words = ("--database", f"{url}?sslmode=verify-full", "--password-file", str(file))
+        with brought_up(folder, *words, PGSSLROOTCERT=str(signed.authority)) as ui:
+            run = ui.end_of(ui.started("pipeline/toys", store=str(store)))
+            assert run["state"]["type"] == "COMPLETED"
+            count = "select count(*) from pg_stat_ssl join pg_stat_activity using (pid) "
+            assert int(postgres.sql(f"{count} where datname = 'private' and ssl")) > 0
+            assert postgres.sql(f"{count} where datname = 'private' and not ssl") == "0"
+            check_processes(ui, postgres.password)
+            written = [path for top in (folder, store) for path in top.rglob("*") if path.is_file()]
+            assert len(written) > 20
+            secret = postgres.password.encode()
+            assert not [path for path in [*written, postgres.folder / "log"]
+                        if secret in path.read_bytes()]  # fmt: skip
+        named_otherwise = url.replace(HOST, "localhost")
+        for place, trusted, why in (
+            (f"{url}?sslmode=verify-full", other, "unable to get local issuer"),
+            (f"{named_otherwise}?sslmode=verify-full", signed, "not valid for 'localhost'"),
+            (f"{url}?sslmode=disable", signed, "by none of its rules.*hostssl"),
+        ):
+            monkeypatch.setenv("PGSSLROOTCERT", str(trusted.authority))
+            with pytest.raises(UsageError, match=why) as caught:
+                Database.parse(place, file).check()
+            assert postgres.password not in str(caught.value)
+
+
 def test_a_request_without_the_password_and_a_run_with_an_old_one_are_refused(team, tmp_path):
     ui = team.ui
     assert httpx.post(f"{ui.ui}/api/flows/filter", json={}).status_code == 401
@@ -179,6 +222,46 @@ def test_a_run_outlives_an_outage_of_the_database_and_the_ui_catches_up(team, tm
     assert ui.end_of(run.id)["state"]["type"] == "COMPLETED"
     ui.until(lambda: ui.tasks(run.id) == BOTH)
     assert log.stat().st_size - before < 100_000, "a line a minute, not a traceback an attempt"
+
+
+@pytest.mark.timeout(900 + 3 * OUTAGE_SECONDS)
+def test_no_run_and_no_state_is_lost_while_the_database_is_away_for_long(team, tmp_path):
+    """Of a form and of two terminals, one of which has its last step end while it is away; a run
+    that begins then says in one line why it cannot, and starts nothing."""
+    ui, form_gate, form_store = team.ui, tmp_path / "gate", str(tmp_path / "form")
+    (tmp_path / "during").mkdir()
+    (tmp_path / "after").mkdir()
+    overrides = [f"learn.gate={form_gate}"]
+    by_form = ui.started("pipeline/toys", store=form_store, overrides=overrides)
+    ui.until(lambda: len(list(Path(form_store).glob("work/*/done/*/*.json"))) == 2)
+    during, after = (TerminalRun(ui, tmp_path / name) for name in ("during", "after"))
+    team.postgres.stop()
+    until = time.monotonic() + OUTAGE_SECONDS
+    try:
+        for run in (during, after):
+            ui.until(lambda run=run: "does not answer" in run.output.read_text())
+        during.gate.touch()
+        form_gate.touch()
+        new = str(tmp_path / "new")
+        refused = ui.ingot("run", str(ui.folder / "toys.yaml"), "--store", new)
+        assert refused.returncode != 0
+        assert sum(line.startswith("error:") for line in refused.stderr.splitlines()) == 1
+        check_terminal(refused.stderr.replace("error:", "").splitlines())
+        assert stage_children(new) == []
+        time.sleep(max(0.0, until - time.monotonic()))
+    finally:
+        team.postgres.start()
+    ends = [run.end(400) for run in (during, after)]
+    assert [code for code, _ in ends] == [0, 0], ends
+    for run, (_, lines) in zip((during, after), ends, strict=True):
+        check_terminal(lines)
+        assert sum("does not answer" in line for line in lines) == 1
+        assert Path(f"{run.gate}.starts").read_text().count("started") == 1
+    for run in (by_form, during.id, after.id):
+        assert ui.end_of(run)["state"]["type"] == "COMPLETED"
+        ui.until(lambda run=run: ui.tasks(run) == BOTH)
+    for store in (form_store, during.store, after.store):
+        assert {one.stage for one in Store.open(store).manifests()} == {"ui_numbers", "ui_learn"}
 
 
 def test_a_request_waits_for_the_database_and_is_answered(team):

@@ -40,7 +40,7 @@ def tried(tmp_path):
             "code",
             workers,
             stopping,
-            lambda done, total: None,
+            lambda *_: None,
             lambda: None,
             processes.lend,
             on_death,

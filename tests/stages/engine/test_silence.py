@@ -118,7 +118,7 @@ def mapped(tmp_path):
         with closing(Watched((), limit, clock=Clock(), cpu=stopped)) as processes:
             map = ShardMap(
                 backend_at(str(tmp_path / "store")), KEY, "act", {}, "code", 2,
-                lambda: False, lambda done, total: None, lambda: None,
+                lambda: False, lambda *_: None, lambda: None,
                 partial(processes.lend, on_silent=on_silent),
             )  # fmt: skip
             results, _ = map.run(act, tasks, {"folder": str(tmp_path)})

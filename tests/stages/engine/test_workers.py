@@ -39,7 +39,7 @@ def mapped(tmp_path, workers):
     def run(name, tasks, most=2, stopping=lambda: False):
         shards = ShardMap(
             backend_at(str(tmp_path / "store")), KEY, name, {}, "code", most,
-            stopping, lambda done, total: None, lambda: None, workers.lend,
+            stopping, lambda *_: None, lambda: None, workers.lend,
         )  # fmt: skip
         results, _ = shards.run(act, tasks, {"folder": str(tmp_path)})
         return [result.value["process"] for result in results]
