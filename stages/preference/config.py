@@ -20,13 +20,19 @@ LossName = Literal[
     "apo_zero",
     "apo_down",
     "bco_pair",
+    "kto",
     "simpo",
     "orpo",
     "cpo",
 ]
 
 WITHOUT_REFERENCE = ("simpo", "orpo", "cpo")
-READ_BY = {"gamma": ("simpo",), "label_smoothing": ("cdpo", "robust")}
+READ_BY = {
+    "gamma": ("simpo",),
+    "label_smoothing": ("cdpo", "robust"),
+    "desirable_weight": ("kto",),
+    "undesirable_weight": ("kto",),
+}
 """Which losses read a field; all read beta."""
 
 
@@ -95,8 +101,8 @@ class PreferenceConfig(DpoConfig):
     loss: LossName = Field(
         default="sigmoid",
         description="`sigmoid` (DPO), `cdpo`, `robust`, `hinge`, `ipo_sum`, `ipo_mean`, "
-        "`sigmoid_mean` (length-normalised DPO), `apo_zero`, `apo_down`, `bco_pair`; without a "
-        "reference `simpo`, `orpo`, `cpo`.",
+        "`sigmoid_mean` (length-normalised DPO), `apo_zero`, `apo_down`, `bco_pair`, `kto`; "
+        "without a reference `simpo`, `orpo`, `cpo`.",
     )
     beta: float = Field(
         default=0.1,
@@ -111,6 +117,8 @@ class PreferenceConfig(DpoConfig):
         lt=0.5,
         description="cdpo, robust: probability that a pair is labelled the wrong way round.",
     )
+    desirable_weight: float = Field(default=1.0, gt=0, description="kto: of chosen answers.")
+    undesirable_weight: float = Field(default=1.0, gt=0, description="kto: of rejected answers.")
     sft_weight: float | None = Field(
         default=None,
         ge=0,
@@ -121,7 +129,8 @@ class PreferenceConfig(DpoConfig):
     @model_validator(mode="after")
     def _is_read(self) -> Self:
         for name, losses in READ_BY.items():
-            if self.loss not in losses and getattr(self, name):
+            default = type(self).model_fields[name].default
+            if self.loss not in losses and getattr(self, name) != default:
                 raise ValueError(f"{name} is set, but {self.loss} does not read it")
         if self.loss in READ_BY["label_smoothing"] and not self.label_smoothing:
             raise ValueError(f"{self.loss} without label_smoothing is sigmoid: set it")

@@ -32,6 +32,8 @@ class AnswerPairs:
     reference_rejected_P: Tensor | None
     chosen_tokens_P: Tensor
     rejected_tokens_P: Tensor
+    kl: Tensor | float = 0.0
+    """kto: estimate of KL(pi, ref), at least 0, without a gradient."""
 
     @property
     def ratios(self) -> tuple[Tensor, Tensor]:
@@ -65,6 +67,8 @@ class LossSettings:
     beta: float
     gamma: float = 0.0
     label_smoothing: float = 0.0
+    desirable_weight: float = 1.0
+    undesirable_weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,25 @@ def bco_pair(pairs: AnswerPairs, settings: LossSettings) -> Tensor:
     return -F.logsigmoid(beta * chosen_P) - F.logsigmoid(-beta * rejected_P)
 
 
+def kto(pairs: AnswerPairs, settings: LossSettings) -> Tensor:
+    """KTO: Ethayarajh et al. 2024 (arXiv 2402.01306), equation 8; the mean of a pair's two answers.
+
+    Each is judged by itself, a chosen one as desirable and a rejected one as undesirable, against
+    the KL of `AnswerPairs`.
+    """
+    chosen_P, rejected_P = pairs.ratios
+    gain_P = 1 - torch.sigmoid(settings.beta * (chosen_P - pairs.kl))
+    loss_P = 1 - torch.sigmoid(settings.beta * (pairs.kl - rejected_P))
+    return (settings.desirable_weight * gain_P + settings.undesirable_weight * loss_P) / 2
+
+
+def mean_kl(difference: Tensor) -> Tensor:
+    """kto's KL(pi, ref): the mean of log pi - log ref over answers that were not given to their
+    prompts, at least 0, without a gradient (section 4.1 of the same).
+    """
+    return difference.clamp(min=0).detach()
+
+
 def simpo(pairs: AnswerPairs, settings: LossSettings) -> Tensor:
     """SimPO, of means over tokens and without a reference: Meng et al. 2024 (arXiv 2405.14734).
 
@@ -177,6 +200,7 @@ LOSSES: dict[LossName, Callable[[AnswerPairs, LossSettings], Tensor]] = {
     "apo_zero": apo_zero,
     "apo_down": apo_down,
     "bco_pair": bco_pair,
+    "kto": kto,
     "simpo": simpo,
     "orpo": orpo,
     "cpo": cpo,

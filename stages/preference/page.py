@@ -37,6 +37,10 @@ def page(artifact: Artifact) -> list[Figure]:
             ("gamma", loss["gamma"] or None),
             ("label smoothing", loss["label_smoothing"] or None),
             ("weight of chosen answers' cross-entropy", loss["sft_weight"] or None),
+            (
+                "weight of undesirable answers",
+                loss["undesirable_weight"] if name == "kto" else None,
+            ),
             ("log-probability margin won, nats", moved),
         ),
         shared.examples_table(

@@ -70,6 +70,7 @@ class Dpo(Stage):
             read_pairs,
             read_reference,
             reference_log_probabilities,
+            with_mismatches,
         )
         from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
@@ -89,6 +90,8 @@ class Dpo(Stage):
             model, weights = read_start(start, how.ranks)
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
             objective, reference = Objective.from_config(config), None
+            if objective.has_mismatches:
+                data = with_mismatches(data, shape.context)
             made = context.maybe("reference")
             if made is not None:
                 reference = read_reference(context, made, data, objective)

@@ -11,7 +11,7 @@ B rows, L tokens, P pairs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from stages.preference.losses import (
     LossSettings,
     PreferenceLosses,
     loss_of_reference,
+    mean_kl,
     preference_losses,
 )
 from stages.tokens.chat import Segment, count_unused_fields, find_chat_start, render_segments
@@ -121,26 +122,58 @@ _FILE = "reference.safetensors"
 
 @dataclass(frozen=True)
 class AnswerLogProbabilities:
-    """Of the chosen and the rejected answers, `[P]` each."""
+    """Of the chosen and the rejected answers, and for kto of mismatched ones, `[P]` each."""
 
     chosen_P: Tensor
     rejected_P: Tensor
+    mismatched_P: Tensor | None = None
+
+
+def with_mismatches(data: ExampleSet, context: int) -> ExampleSet:
+    """Each pair with a third sequence: its prompt, and the chosen answer of the next pair.
+
+    In at most `context` tokens. The last pair has the first one's, so a pair has one partner in
+    every run. UsageError for a single pair.
+    """
+    if len(data.rows) < 2:
+        raise UsageError("kto needs two pairs at least: one has no other's answer", where="loss")
+    following = [*data.rows[1:], data.rows[0]]
+    rows = [
+        (*pair, _mismatch(pair[0], other[0], context))
+        for pair, other in zip(data.rows, following, strict=True)
+    ]
+    return replace(data, rows=rows)
+
+
+def _mismatch(own: Example, other: Example, context: int) -> Example:
+    """The prompt of `own`, cut so that a token of an answer fits, then the answer of `other`."""
+    prompt = min(int(np.argmax(own.trained)), context)
+    begin = int(np.argmax(other.trained))
+    ids = np.concatenate([own.ids[:prompt], other.ids[begin:]])
+    learnt = np.concatenate([np.zeros(prompt, dtype=bool), other.trained[begin:]])
+    return Example(ids, learnt).cut(context)
 
 
 def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int, pieces: int = 1) -> Rows:
-    """Both answers of every pair in rows of at most `context` tokens; see `pack_rows`."""
+    """All answers of every pair in rows of at most `context` tokens; see `pack_rows`."""
     return pack_rows([answer for pair in pairs for answer in pair], context, pieces)
 
 
 def answer_log_probabilities(
     model: nn.Module, rows: Rows, pairs: int, runtime: Runtime
 ) -> AnswerLogProbabilities:
-    """Under `model`, of the answers in `rows` as `pack_pairs` arranged them; to be called on all
-    ranks, each with rows of its own."""
+    """Under `model`, of the answers in `rows` as `pack_pairs` arranged them, two of each pair; to
+    be called on all ranks, each with rows of its own."""
+    return AnswerLogProbabilities(*_log_probabilities(model, rows, pairs, 2, runtime))
+
+
+def _log_probabilities(
+    model: nn.Module, rows: Rows, pairs: int, each: int, runtime: Runtime
+) -> Tensor:
+    """[each, P] of so many answers of each pair."""
     losses_BL = runtime.losses(model, rows)
     sequences_BL = on_device(rows.documents_BL, losses_BL.device)
-    answers = sequence_log_probabilities(losses_BL, sequences_BL, 2 * pairs)
-    return AnswerLogProbabilities(answers[0::2], answers[1::2])
+    return sequence_log_probabilities(losses_BL, sequences_BL, each * pairs).view(pairs, each).T
 
 
 def reference_log_probabilities(
@@ -158,6 +191,8 @@ def reference_log_probabilities(
     computed = _compute(context, model, data, runtime)
     if ranks.first:
         tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
+        if computed.mismatched_P is not None:
+            tensors["mismatched"] = computed.mismatched_P
         atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
         context.state.publish(folder.name, folder)
     return computed
@@ -198,6 +233,12 @@ def read_reference(
     """
     if not objective.has_reference:
         raise UsageError(f"{objective.name} compares with no reference", where="inputs.reference")
+    if objective.has_mismatches:
+        raise UsageError(
+            "kto reads mismatched answers too, which a reference does not hold",
+            where="inputs.reference",
+            hint="leave it out: the run computes its own",
+        )
     theirs, ours = made.read_json("reference.json"), _belongs_to(context)
     for name, value in ours.items():
         if theirs.get(name) != value:
@@ -228,7 +269,7 @@ def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:
         if not context.state.fetch(folder.name):
             return None
     tensors = load_file(folder / _FILE)
-    return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"])
+    return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"], tensors.get("mismatched"))
 
 
 @torch.no_grad()
@@ -239,19 +280,19 @@ def _compute(
     model.eval()
     length: int = model.config.context  # type: ignore[union-attr, assignment]
     size, ranks = runtime.micro_batch, runtime.ranks
-    answers_2P = torch.zeros((2, len(data.rows)), dtype=torch.float32, device=runtime.device)
+    each = len(data.rows[0])
+    answers_NP = torch.zeros((each, len(data.rows)), dtype=torch.float32, device=runtime.device)
     for number, counts in measured_batches(-(-len(data.rows) // size), ranks):
         if ranks.any(context.stopping):
             context.check_stop()
         part = slice(number * size, (number + 1) * size)
         pairs = data.rows[part]
         rows = pack_pairs(pairs, length, runtime.parallel.pieces)
-        computed = answer_log_probabilities(model, rows, len(pairs), runtime)
+        computed_NP = _log_probabilities(model, rows, len(pairs), each, runtime)
         if counts:
-            answers_2P[0, part], answers_2P[1, part] = computed.chosen_P, computed.rejected_P
+            answers_NP[:, part] = computed_NP
         context.progress(part.start, len(data.rows), unit="reference pairs")
-    chosen_P, rejected_P = ranks.sum(answers_2P).cpu()
-    return AnswerLogProbabilities(chosen_P.clone(), rejected_P.clone())
+    return AnswerLogProbabilities(*(one.clone() for one in ranks.sum(answers_NP).cpu()))
 
 
 @dataclass(frozen=True)
@@ -265,17 +306,20 @@ class Objective:
     @classmethod
     def from_config(cls, config: DpoConfig) -> Objective:
         """What the config of `dpo` or `preference` says."""
-        settings = LossSettings(
-            config.beta,
-            getattr(config, "gamma", 0.0),
-            getattr(config, "label_smoothing", 0.0),
-        )
+        known = {one.name for one in fields(LossSettings)}
+        plain = {name: value for name, value in config.plain().items() if name in known}
+        settings = LossSettings(**plain)
         return cls(config.loss_name, settings, config.sft)
 
     @property
     def has_reference(self) -> bool:
         """Whether the loss compares with a reference model."""
         return self.name not in WITHOUT_REFERENCE
+
+    @property
+    def has_mismatches(self) -> bool:
+        """Whether it reads answers beside prompts that they do not belong to."""
+        return self.name == "kto"
 
     @property
     def of_reference(self) -> float | None:
@@ -314,7 +358,7 @@ class PreferenceTask(Task):
     ) -> None:
         self.data, self.reference, self.clock = data, reference, clock
         self.runtime, self.context, self.objective = runtime, context, objective
-        targets = [[answer.targets for answer in pair] for pair in data.rows]
+        targets = [[answer.targets for answer in pair[:2]] for pair in data.rows]
         self.targets_N2 = np.array(targets, dtype=np.int64).reshape(-1, 2)
         """[pairs, 2] learnt tokens of the chosen and of the rejected answer."""
 
@@ -324,10 +368,10 @@ class PreferenceTask(Task):
 
     def micro_batches(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[MicroBatch]:
         """The step's pairs, `micro_batch` of them at a time; some of the pairs on each rank."""
-        parts = self._parts(batch)
+        parts, kl = self._parts(batch), self._kl(model, batch)
         for number, part in enumerate(parts, start=1):
             self.runtime.prepare_backward(model, last=number == len(parts))
-            losses, loss, tokens = self._losses(model, part, batch)
+            losses, loss, tokens = self._losses(model, part, batch, kl)
             yield MicroBatch(
                 loss,
                 tokens,
@@ -356,7 +400,8 @@ class PreferenceTask(Task):
         pairs = self.data.held_out
         if not len(pairs):
             return []
-        losses = (self._losses(model, part, pairs)[1] for part in self._parts(pairs))
+        kl = self._kl(model, pairs)
+        losses = (self._losses(model, part, pairs, kl)[1] for part in self._parts(pairs))
         total = sum(loss.double().item() for loss in losses)
         ranks = self.runtime.ranks
         summed = ranks.sum(torch.tensor(total, dtype=torch.float64, device=ranks.device))
@@ -369,11 +414,33 @@ class PreferenceTask(Task):
         most = -(-len(chosen) // ranks.layout.rows)
         return [own[start : start + size] for start in range(0, most, size)]
 
+    @torch.no_grad()
+    def _kl(self, model: nn.Module, batch: NDArray[np.int64]) -> Tensor | float:
+        """kto's estimate over all pairs of `batch`, on all ranks; 0 for other losses."""
+        if not self.objective.has_mismatches:
+            return 0.0
+        reference = None if self.reference is None else self.reference.mismatched_P
+        assert reference is not None, "kto's reference has mismatched answers"
+        ranks, device = self.runtime.ranks, self.runtime.device
+        total = torch.zeros((), dtype=torch.float32, device=device)
+        for part in self._parts(batch):
+            alone = [self.data.rows[index][2:] for index in part.tolist()]
+            rows = pack_pairs(alone, self.context, self.runtime.parallel.pieces)
+            (policy_P,) = _log_probabilities(model, rows, len(part), 1, self.runtime)
+            kept_P = on_device(reference[torch.from_numpy(part)], device)
+            total += (policy_P - kept_P).sum()
+        mean = ranks.sum(total[None])[0] / len(batch)
+        return mean_kl(mean)
+
     def _losses(
-        self, model: nn.Module, part: NDArray[np.int64], batch: NDArray[np.int64]
+        self,
+        model: nn.Module,
+        part: NDArray[np.int64],
+        batch: NDArray[np.int64],
+        kl: Tensor | float = 0.0,
     ) -> tuple[PreferenceLosses, Tensor, int]:
         """Losses of the pairs of `part`, their share of the loss of `batch`, and tokens read."""
-        pairs = [self.data.rows[index] for index in part.tolist()]
+        pairs = [self.data.rows[index][:2] for index in part.tolist()]
         rows = pack_pairs(pairs, self.context, self.runtime.parallel.pieces)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
         device = policy.chosen_P.device
@@ -386,7 +453,12 @@ class PreferenceTask(Task):
         losses = preference_losses(
             self.objective.name,
             AnswerPairs(
-                policy.chosen_P, policy.rejected_P, *reference, targets_P2[:, 0], targets_P2[:, 1]
+                policy.chosen_P,
+                policy.rejected_P,
+                *reference,
+                targets_P2[:, 0],
+                targets_P2[:, 1],
+                kl,
             ),
             self.objective.settings,
         )

@@ -1,6 +1,8 @@
 """The dpo stage: loss and margins against arithmetic, the kept reference, kills."""
 
 import math
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +14,9 @@ from stages.examples.messages import message
 from stages.model.files import read_model
 from stages.preference.page import page
 from stages.preference.stage import Dpo, Preference, Reference
-from stages.preference.task import answer_segments
+from stages.preference.task import answer_segments, with_mismatches
 from stages.tokens.chat import render_segments
-from stages.training.examples import encode_example
+from stages.training.examples import ExampleSet, encode_example
 
 QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
 TINY = {
@@ -199,6 +201,7 @@ def test_sigmoid_is_dpo_to_the_byte(prefer, dpo, read_input):
         ("sigmoid_mean", {"sft_weight": 0.5}),
         ("apo_zero", {}),
         ("bco_pair", {}),
+        ("kto", {"undesirable_weight": 1.5}),
         ("simpo", {"beta": 2.0, "gamma": 0.5}),
         ("orpo", {}),
         ("cpo", {}),
@@ -228,7 +231,7 @@ def test_a_loss_without_a_reference_computes_none(prefer, monkeypatch):
         prefer("hinge")
 
 
-@pytest.mark.parametrize("loss", ["sigmoid", "orpo"])
+@pytest.mark.parametrize("loss", ["sigmoid", "orpo", "kto"])
 def test_accumulated_gradients_are_those_of_one_batch(prefer, read_input, loss):
     """4 pairs a step as 1 × 4, 2 × 2 and 4 × 1: weights within 1e-6, cross-entropy included."""
     from safetensors.torch import load
@@ -294,3 +297,29 @@ def test_a_reference_of_other_weights_or_settings_is_refused(shared, dpo):
         shared(Dpo, made, **TINY, too_long="drop")
     with pytest.raises(UsageError, match="compares with no reference"):
         shared(Preference, made, loss="simpo", **TINY)
+    with pytest.raises(UsageError, match="mismatched answers"):
+        shared(Preference, made, loss="kto", **TINY)
+
+
+def test_a_mismatched_sequence_has_ones_prompt_and_the_next_ones_answer(tokenizer):
+    pairs = [
+        tuple(
+            encode_example(tokenizer, answer_segments([said(f"say {n}", "user")], [said(text)]))
+            for text in (f"yes {n}", "no")
+        )
+        for n in ("blue", "green", "red")
+    ]
+    data = ExampleSet(
+        ["a", "b", "c"], pairs, ["s"] * 3, np.arange(3), np.arange(0), Counter(), Counter()
+    )
+    rows = with_mismatches(data, 64).rows
+    texts = [tokenizer.decode(row[2].ids.tolist(), skip_special_tokens=False) for row in rows]
+    assert ["say blue" in texts[0], "yes green" in texts[0]] == [True, True]
+    assert ["say red" in texts[2], "yes blue" in texts[2]] == [True, True]
+    learnt = tokenizer.decode(
+        rows[0][2].ids[rows[0][2].trained].tolist(), skip_special_tokens=False
+    )
+    assert learnt == "yes green<|im_end|>"
+    assert len(with_mismatches(data, 12).rows[0][2]) == 12
+    with pytest.raises(UsageError, match="two pairs at least"):
+        with_mismatches(replace(data, rows=pairs[:1]), 64)

@@ -15,6 +15,7 @@ from stages.preference.losses import (
     AnswerPairs,
     LossSettings,
     loss_of_reference,
+    mean_kl,
     preference_losses,
 )
 from stages.preference.task import sequence_log_probabilities
@@ -83,6 +84,27 @@ def test_losses_of_each_pair(name, settings, expected):
     assert losses.loss_P.tolist() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("beta", "weight", "kl", "mean"),
+    [
+        (0.1, 1.0, 0.2, 0.493127),
+        (0.5, 1.0, 0.2, 0.465830),
+        (0.1, 1.5, 0.2, 0.615002),
+        (0.5, 1.5, 0.2, 0.575295),
+        (0.1, 1.0, -0.3, 0.493126),
+        (0.5, 1.0, -0.3, 0.465810),
+        (0.1, 1.5, -0.3, 0.616252),
+        (0.5, 1.5, -0.3, 0.581459),
+    ],
+)
+def test_kto_of_two_desirable_and_two_undesirable_answers(beta, weight, kl, mean):
+    """TRL's values; a negative estimate counts as 0."""
+    pairs = replace(PAIRS, kl=mean_kl(torch.tensor(kl, dtype=torch.float64)))
+    settings = LossSettings(beta, undesirable_weight=weight)
+    losses = preference_losses("kto", pairs, settings)
+    assert losses.loss_P.mean().item() == pytest.approx(mean, abs=1e-6)
+
+
 @pytest.mark.parametrize(("beta", "gamma", "mean"), [(2.0, 1.0, 0.840147), (2.5, 1.4, 0.970306)])
 def test_simpo_at_other_margins(beta, gamma, mean):
     losses = preference_losses("simpo", PAIRS, LossSettings(beta, gamma))
@@ -144,6 +166,7 @@ def test_dpo_pushes_the_chosen_up_and_the_rejected_down_as_its_gradient_says():
         {"loss": "hinge", "label_smoothing": 0.1},
         {"loss": "cdpo"},
         {"loss": "robust", "label_smoothing": 0.5},
+        {"loss": "sigmoid", "undesirable_weight": 2.0},
     ],
 )
 def test_a_field_that_the_loss_does_not_read_is_refused(fields):
