@@ -149,14 +149,14 @@ def report(chains: Chains, start: tuple[float, float]) -> str:
         merged = [_ref(way, block) for block in chains.merges] if way == "levels" else []
         files, size = chains.files([*refs, *merged])
         second, final = (max(one.peak for one in costs[place]) >> 20 for place in (1, last))
-        read, read_by_second = (
-            chains.files(chains.read[way][place])[1] / 1e6 for place in (last, 1)
+        read_by_second, read_by_last = (
+            chains.files(chains.read[way][place])[1] / 1e6 for place in (1, last)
         )
         lines.append(
             f"{way}: the last over the second {bare[last] / bare[1]:.2f} (with start-up "
             f"{whole:.2f}); all dedup {sum(bare):.1f} CPU s beyond start-up, merges "
             f"{merge if merged else 0:.1f}; peak {second} and {final} MiB; indexes read "
-            f"{read_by_second:.1f} and {read:.1f} MB; all indexes {files} files, "
+            f"{read_by_second:.1f} and {read_by_last:.1f} MB; all indexes {files} files, "
             f"{size / 1e6:.1f} MB"
         )
     peak = max((one.peak for costs in chains.merges.values() for one in costs), default=0)
