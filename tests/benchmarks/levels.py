@@ -148,11 +148,15 @@ def report(chains: Chains, start: tuple[float, float]) -> str:
         refs = [_ref(way, Block(place, place + 1)) for place in range(last + 1)]
         merged = [_ref(way, block) for block in chains.merges] if way == "levels" else []
         files, size = chains.files([*refs, *merged])
-        peak = max(one.peak for place in costs for one in place)
+        second, final = (max(one.peak for one in costs[place]) >> 20 for place in (1, last))
+        read_by_second, read_by_last = (
+            chains.files(chains.read[way][place])[1] / 1e6 for place in (1, last)
+        )
         lines.append(
             f"{way}: the last over the second {bare[last] / bare[1]:.2f} (with start-up "
             f"{whole:.2f}); all dedup {sum(bare):.1f} CPU s beyond start-up, merges "
-            f"{merge if merged else 0:.1f}; peak {peak >> 20} MiB; all indexes {files} files, "
+            f"{merge if merged else 0:.1f}; peak {second} and {final} MiB; indexes read "
+            f"{read_by_second:.1f} and {read_by_last:.1f} MB; all indexes {files} files, "
             f"{size / 1e6:.1f} MB"
         )
     peak = max((one.peak for costs in chains.merges.values() for one in costs), default=0)
