@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def account(target: str, store: str, as_json: bool, **selection: Any) -> None:
 def _print_account(one: TokenAccount, recipe: str) -> None:
     if one.waits_for:
         echo(
-            f"{one.name}: the token shards are not there yet; {' and '.join(one.waits_for)} makes "
-            f"them (`ingot run {recipe} --through {one.waits_for[0]}`)"
+            f"{one.name}: the token shards are not there yet; {_makers(one.waits_for)} them "
+            f"({_runs(recipe, one.waits_for)})"
         )
         return
     phases = one.account["phases"]
@@ -96,6 +97,16 @@ def _print_account(one: TokenAccount, recipe: str) -> None:
         _print_phases(one.account["sources"])
     for first, last in one.account["skipped_training_steps"]:
         echo(f"skipped: training steps {first:,} to {last:,}")
+
+
+def _makers(steps: Sequence[str]) -> str:
+    """`pack makes`, or `pack and pack_chat make`."""
+    return f"{' and '.join(steps)} {'makes' if len(steps) == 1 else 'make'}"
+
+
+def _runs(recipe: str, steps: Sequence[str]) -> str:
+    """The commands that make what is waited for."""
+    return ", ".join(f"`ingot run {recipe} --through {step}`" for step in steps)
 
 
 def _print_entries(label: str, entries: dict[str, dict[str, Any]]) -> None:
@@ -162,9 +173,8 @@ def _preflight(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str
     say = (lambda line: None) if as_json else echo
     name, waits = pipeline.ref(step.instance), list(step.waits_for)
     if step.spec is None or step.key is None:
-        through = f"`ingot run {pipeline.name} --through {waits[0]}`" if waits else "see the plan"
-        makers = " and ".join(waits)
-        say(f"{name}: its inputs are not there yet; {makers} makes them ({through})")
+        through = _runs(pipeline.name, waits) or "see the plan"
+        say(f"{name}: its inputs are not there yet; {_makers(waits)} them ({through})")
         return {"name": name, "waits_for": waits}
     say(f"{name}:")
     report = preflight_step(pipeline, step, (lambda finding: None) if as_json else _print_finding)

@@ -449,7 +449,7 @@ class PreferenceTask(Task):
             kept = (self.reference.chosen_P, self.reference.rejected_P)
             chosen_P, rejected_P = (on_device(one[torch.from_numpy(part)], device) for one in kept)
             reference = (chosen_P, rejected_P)
-        targets_P2 = torch.from_numpy(self.targets_N2[part]).to(device, policy.chosen_P.dtype)
+        targets_P2 = on_device(self.targets_N2[part], device).to(policy.chosen_P.dtype)
         losses = preference_losses(
             self.objective.name,
             AnswerPairs(

@@ -146,15 +146,22 @@ def test_shards_that_are_not_there_name_the_step_that_makes_them(ingot):
     assert result.stdout == (
         "quickstart/pretrain: the token shards are not there yet; pack makes them "
         "(`ingot run quickstart --through pack`)\n"
+        "quickstart/sft: the token shards are not there yet; pretrain and pack_chat and pack make "
+        "them (`ingot run quickstart --through pretrain`, `ingot run quickstart --through "
+        "pack_chat`, `ingot run quickstart --through pack`)\n"
     )
-    (one,) = told(ingot("account", "quickstart", "--json"))
+    one, tuning = told(ingot("account", "quickstart", "--json"))
+    assert set(tuning["waits_for"]) == {"pretrain", "pack_chat", "pack"}
     assert one == {"name": "quickstart/pretrain", "waits_for": ["pack"], "refusals": []}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quickstart", "--step", "pack"], "'pack' is not a pretraining step (it has pretrain)"),
+        (
+            ["quickstart", "--step", "pack"],
+            "'pack' is not a pretraining step (it has pretrain, sft)",
+        ),
         (["quickstart", "--step", "pak"], "no step 'pak', did you mean 'pack'?"),
         (["gone"], "no ref 'gone'"),
         (["none.yaml"], "none.yaml: no such file"),

@@ -54,7 +54,7 @@ def test_a_person_sees_a_line_a_check_and_nothing_is_trained(ingot, store, recip
     assert head == "demo/base:"
     checks = [line.split("  ")[1] for line in lines if not line.strip().startswith("→")]
     assert checks[0] == "device"
-    assert checks[-2:] == ["dry batch", "time"]
+    assert checks[-3:] == ["dry batch", "isolation", "time"]
     assert "warning: no document was compared with benchmarks" in result.stdout
     assert verdict.startswith("  nothing keeps it; looked for ")
     assert store.keys() == before
@@ -108,15 +108,22 @@ def test_inputs_that_are_not_there_name_the_step_that_makes_them(ingot):
     result = ingot("preflight", "quickstart")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("quickstart/pretrain: its inputs are not there yet; ")
-    (told,) = json.loads(ingot("preflight", "quickstart", "--json").stdout)["preflights"]
+    told, tuning = json.loads(ingot("preflight", "quickstart", "--json").stdout)["preflights"]
     assert told["name"] == "quickstart/pretrain"
+    assert (tuning["name"], set(tuning["waits_for"])) == (
+        "quickstart/sft",
+        {"pretrain", "pack_chat", "pack", "tokenizer"},
+    )
     assert "pack" in told["waits_for"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quickstart", "--step", "pack"], "'pack' is not a pretraining step (it has pretrain)"),
+        (
+            ["quickstart", "--step", "pack"],
+            "'pack' is not a pretraining step (it has pretrain, sft)",
+        ),
         (["quickstart", "--step", "pak"], "no step 'pak', did you mean 'pack'?"),
         (["none.yaml"], "none.yaml: no such file"),
     ],

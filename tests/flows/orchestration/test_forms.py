@@ -173,7 +173,7 @@ def test_changed_values_become_overrides_and_typed_overrides_win():
     asked = {
         "recipe": "quickstart",
         "store": "/store",
-        "values": {"pack__held_out_share": 0.5, "sft__epochs": 5},
+        "values": {"pack__held_out_share": 0.5, "sft__phases__0__epochs": 8},
         "overrides": ["pack.held_out_share=0.25"],
     }
     overrides = request_from(asked).overrides
