@@ -59,7 +59,7 @@ def ours(store: str, steps: int, rows: int, seed: int) -> tuple[float, int]:
         "execution.micro_batch": rows,
         "execution.checkpoint_every": 1_000_000,
     }
-    command = ["stage", "sft", "--store", store]
+    command = ["stage", "sft", "--force", "--store", store]
     for role, ref in {
         "checkpoint": "quickstart/pretrain",
         "train": "quickstart/pack_chat:train",
@@ -92,7 +92,9 @@ def theirs(folder: Path, steps: int, rows: int, seed: int, kind: str) -> tuple[f
     settings = json.dumps(
         {"steps": steps, "rows": rows, "seed": seed, "kind": kind, "report": str(report)}
     )
-    seconds = spent([sys.executable, __file__, "--peer", str(folder), settings])
+    seconds = spent(
+        [sys.executable, "-m", "tests.benchmarks.tuning", "--peer", str(folder), settings]
+    )
     return seconds, int(json.loads(report.read_text())["tokens"])
 
 
@@ -104,7 +106,6 @@ def peer(folder: Path, settings: dict[str, Any]) -> None:
     import trl
 
     torch.set_num_threads(1)
-    sys.path.insert(0, str(Path(__file__).parents[2]))
     from stages.tokens.chat import CHAT_TEMPLATE, TURN_END
 
     model = transformers.AutoModelForCausalLM.from_pretrained(folder / "release")
