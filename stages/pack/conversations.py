@@ -119,6 +119,8 @@ def encode_conversations(
             counts["conversations"] += 1
             if isinstance(chat_format, ChatML):
                 unused += count_unused_fields(row["messages"])
+            elif isinstance(made, list):
+                unused += _unwritten(row, made)
             kept, why = _fitted(made, plan.sequence_length, too_long)
             for reason, detail in why.items():
                 reasons[reason] += 1
@@ -159,6 +161,17 @@ def _encoded(
     for group in item.shard.row_groups(list(COLUMNS)):
         rows = group.to_pylist()
         yield from zip(rows, chat_format.encode(rows), strict=True)
+
+
+def _unwritten(row: Mapping[str, Any], rows: list[EncodedRow]) -> Counter[str]:
+    """What a template did not write of a conversation, and weights other than 0 and 1."""
+    counts = Counter[str]()
+    for one in row["messages"]:
+        thought, weight = (one.get("reasoning") or "").strip(), one.get("weight")
+        lacking = bool(thought) and not any(thought in made.text for made in rows)
+        counts["messages_with_reasoning_unused"] += lacking
+        counts["messages_with_weight_unused"] += weight is not None and weight not in (0, 1)
+    return +counts
 
 
 def _fitted(

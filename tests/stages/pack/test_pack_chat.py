@@ -257,7 +257,10 @@ def test_a_template_of_the_tokenizer_or_a_snapshot_writes(
     files = tokenizer_files(tokenizer)
     files["tokenizer_config.json"] = {**files["tokenizer_config.json"], "chat_template": TEMPLATE}
     rows = [conversation(i, answers=i % 2 + 1) for i in range(8)]
+    rows[0]["messages"][2].update(reasoning="which it does not write", weight=0.5)
     own = pack_chat(rows, files=files, sequence_length=512)
+    assert own.counts["messages_with_reasoning_unused"] == 1
+    assert own.counts["messages_with_weight_unused"] == 1
     assert own.counts["rows_by_turn"] == 4
     assert own.conservation.out == 8
     shards = TokenShards([read_input(own, "train")])
