@@ -150,7 +150,7 @@ class DecodeStep:
             both = both.to(torch.promote_types(both.dtype, torch.float32))
             partners = both.index_select(2, turn.partner_C)
             # In float32 at least and back, as `rotate`.
-            turned = (both * turn.cos_B1C).add_(partners * turn.sin_B1C).type_as(x_BD)
+            turned = (both * turn.cos_B1C).addcmul_(partners, turn.sin_B1C).type_as(x_BD)
             query_BHC, key_BKC = turned.split((heads, turned.shape[1] - heads), dim=1)
         value_BK1C = torch.mm(x_BD, weights.value).view(rows, -1, 1, channels)
         key_BKTC, value_BKTC = cache.update(key_BKC[:, :, None], value_BK1C, layer)

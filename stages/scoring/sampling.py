@@ -81,9 +81,8 @@ class Sampling:
         """
         logits_BV = logits_BV if logits_BV.dtype == torch.float64 else logits_BV.float()
         if self.temperature == 0:
-            best = logits_BV.topk(2, dim=-1)
-            tokens_B = best.indices[:, 0]
-            ties_B = best.values[:, 0] - best.values[:, 1] <= TIE
+            tokens_B, lead_B = _best(logits_BV)
+            ties_B = lead_B <= TIE
         else:
             cumulated_BV = self.probabilities(logits_BV).cumsum(dim=-1)
             places_B1 = uniform_B.to(cumulated_BV)[:, None] * cumulated_BV[:, -1:]
@@ -104,6 +103,19 @@ class Sampling:
 def _from(probabilities_BV: Tensor, least_B1: Tensor) -> Tensor:
     """Those of at least `least_B1`, and 0."""
     return torch.where(probabilities_BV >= least_B1, probabilities_BV, 0.0)
+
+
+def _best(logits_BV: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest token of each row, the first of equals, and its lead in nats over the next.
+
+    On a CPU by numpy, whose argmax takes a tenth of the time of torch's.
+    """
+    if logits_BV.device.type == "cpu":
+        best_B1 = torch.from_numpy(logits_BV.numpy().argmax(axis=-1, keepdims=True))
+    else:
+        best_B1 = logits_BV.argmax(dim=-1, keepdim=True)
+    others_BV = logits_BV.scatter(1, best_B1, float("-inf"))
+    return best_B1[:, 0], logits_BV.gather(1, best_B1)[:, 0] - others_BV.amax(dim=-1)
 
 
 def _descending(values_BV: Tensor) -> Tensor:

@@ -184,7 +184,7 @@ def power(compare: Compare, comparisons: int = 1, runs: int = RUNS) -> float:
     That size is where it is the median over draws: the size itself bears on the error.
     """
     low, high = 0.0, 0.9
-    for _ in range(8):
+    for _ in range(12):
         size = (low + high) / 2
         sizes = [compare(size).detectable(comparisons) for _ in range(100)]
         is_larger = float(np.median([one for one in sizes if one is not None])) > size
