@@ -174,7 +174,7 @@ def train(
         events = [*log.rows("events"), *rollbacks.events]
         tables = {
             "metrics": metrics_table(log, ()),
-            "held_out": held_out_table(log),
+            "held_out": held_out_table(log, ()),
             "events": events_table(events),
             "excluded": excluded_table(events, task.documents),
         }

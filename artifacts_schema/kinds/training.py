@@ -334,6 +334,7 @@ MODEL_KINDS = (
                     "bits_per_byte", "float64?", "Loss in bits over UTF-8 bytes of the targets."
                 ),
                 Column("language", "string?", "Language, where it is of one alone; '' of none."),
+                open=True,
             ),
             "events.parquet": make_table(
                 Column("training_step", "int64", "Training step that it came with."),

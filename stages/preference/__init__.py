@@ -1,1 +1,1 @@
-"""Direct preference optimization."""
+"""Learning from preference pairs."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from stages.engine.page import Artifact, Axis, Cell, Figure, TableFigure, make_facts
+from stages.engine.page import Artifact, Axis, Cell, Figure, TableFigure, make_facts, make_table
 from stages.preference.config import WITHOUT_REFERENCE
+
+if TYPE_CHECKING:
+    from stages.training.figures import TrainingRun
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -63,9 +67,30 @@ def page(artifact: Artifact) -> list[Figure]:
             note="Pairs whose chosen answer is rewarded more, of the pairs of a step. The first "
             "step has none: there the policy is the reference.",
         ),
+        *held_out_pairs(run),
         *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
     ]
+
+
+def held_out_pairs(run: TrainingRun) -> list[Figure]:
+    """Pairs that nothing was learnt from, after the last step: how many are in the right order.
+
+    Empty where no pair was held out.
+    """
+    from stages.scoring.uncertainty import wilson
+
+    names = ["training_step", "loss", "pairs", "right"]
+    rows = run.output.read_table("held_out.parquet", names).to_pylist()
+    if not rows:
+        return []
+    last = rows[-1]
+    accuracy = last["right"] / last["pairs"]
+    low, high = wilson(last["right"], last["pairs"])
+    headings = "after step:, | pairs:, | accuracy:.3f | low:.3f | high:.3f | loss:.4f"
+    cells = [(last["training_step"], last["pairs"], accuracy, low, high, last["loss"])]
+    note = "Accuracy: the share whose chosen answer is rewarded more, with Wilson's 95 % interval."
+    return [make_table("Held-out pairs", headings, cells, note)]
 
 
 def reference_facts(artifact: Artifact) -> TableFigure:

@@ -22,7 +22,7 @@ class Dpo(Stage):
     inside each only.
     """
 
-    name, version, reproducible, launch = "dpo", 6, "numerics", "spmd"
+    name, version, reproducible, launch = "dpo", 7, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
@@ -123,7 +123,7 @@ class Preference(Dpo):
     cpo have none, and spend no pass on it.
     """
 
-    name, version = "preference", 1
+    name, version = "preference", 2
     Config = PreferenceConfig
 
 

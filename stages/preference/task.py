@@ -347,6 +347,11 @@ class PreferenceTask(Task):
         ),
     )
 
+    held_out_columns = (
+        Column("pairs", "int64", "Preference pairs that were measured."),
+        Column("right", "int64", "Of these: pairs whose chosen answer is rewarded more."),
+    )
+
     def __init__(
         self,
         data: ExampleSet,
@@ -396,16 +401,20 @@ class PreferenceTask(Task):
         }
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:
-        """The loss over the held-out pairs."""
+        """The loss over the held-out pairs, and how many of them have the right order."""
         pairs = self.data.held_out
         if not len(pairs):
             return []
         kl = self._kl(model, pairs)
-        losses = (self._losses(model, part, pairs, kl)[1] for part in self._parts(pairs))
-        total = sum(loss.double().item() for loss in losses)
+        total, right = 0.0, 0
+        for part in self._parts(pairs):
+            losses, loss, _ = self._losses(model, part, pairs, kl)
+            total += loss.double().item()
+            right += int((losses.margin_P > 0).sum())
         ranks = self.runtime.ranks
-        summed = ranks.sum(torch.tensor(total, dtype=torch.float64, device=ranks.device))
-        return [HeldOut("all", float(summed), None)]
+        sums_2 = ranks.sum(torch.tensor([total, right], dtype=torch.float64, device=ranks.device))
+        total, right = float(sums_2[0]), round(float(sums_2[1]))
+        return [HeldOut("all", total, None, counts={"pairs": len(pairs), "right": right})]
 
     def _parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""

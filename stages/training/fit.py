@@ -371,7 +371,7 @@ def write_run(context: Context, run: TrainedRun, account: Mapping[str, Any]) -> 
         return
     for name, table in {
         "metrics.parquet": metrics_table(log, trainer.task.columns),
-        "held_out.parquet": held_out_table(log),
+        "held_out.parquet": held_out_table(log, trainer.task.held_out_columns),
         "events.parquet": events_table(events),
         "excluded.parquet": excluded_table(events, trainer.task.documents),
     }.items():

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -200,6 +200,8 @@ class HeldOut:
     loss: float
     bits_per_byte: float | None
     language: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The values of `Task.held_out_columns`."""
 
     @property
     def name(self) -> str:
@@ -232,7 +234,9 @@ def _plain(value: Any) -> Any:
 def log_held_out(log: RunLog, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
     """Add the held-out losses after `training_step` updates."""
     for one in measured:
-        log.append("held_out", {"training_step": training_step, "tokens": tokens, **asdict(one)})
+        row = asdict(one)
+        row |= row.pop("counts")
+        log.append("held_out", {"training_step": training_step, "tokens": tokens, **row})
 
 
 def metrics_table(log: RunLog, extra: Sequence[Column]) -> pa.Table:
@@ -241,9 +245,10 @@ def metrics_table(log: RunLog, extra: Sequence[Column]) -> pa.Table:
     return _table(log.each("metrics"), schema)
 
 
-def held_out_table(log: RunLog) -> pa.Table:
-    """`held_out.parquet` of a training run."""
-    return _table(log.each("held_out"), KINDS["training_run"].tables["held_out.parquet"].arrow())
+def held_out_table(log: RunLog, extra: Sequence[Column]) -> pa.Table:
+    """`held_out.parquet` of a training run: the kind's columns, and `extra`."""
+    schema = KINDS["training_run"].tables["held_out.parquet"].arrow(extra=extra)
+    return _table(log.each("held_out"), schema)
 
 
 def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> pa.Table:

@@ -43,6 +43,8 @@ class Task(ABC):
     runtime: Runtime
     columns: tuple[Column, ...] = ()
     """Its columns of `metrics.parquet`."""
+    held_out_columns: tuple[Column, ...] = ()
+    """Its columns of `held_out.parquet`, whole numbers."""
     lengths: Sequence[int] = ()
     """Tokens of a sequence by phase; empty for as many as the model's context."""
     prefixes = False

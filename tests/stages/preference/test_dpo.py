@@ -123,6 +123,9 @@ def test_held_out_loss_of_the_result_is_equation_7_by_plain_forward_passes(
         ]
         losses.append(math.log1p(math.exp(-0.3 * (ratios[0] - ratios[1]))))
     assert last["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    assert last["pairs"] == len(losses)
+    # The loss is ln 2 where chosen and rejected are rewarded alike.
+    assert last["right"] == sum(loss < math.log(2) for loss in losses)
 
 
 def test_reference_is_computed_once_and_survives_a_kill(dpo, store, killed_at, monkeypatch):

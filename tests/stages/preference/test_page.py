@@ -51,7 +51,18 @@ def preferred(given, store):
         run = {"training_steps": 2, "tokens": 20, "skipped_updates": 0, "epochs": 1}
         files = {
             "metrics.parquet": rows,
-            "held_out.parquet": [],
+            "held_out.parquet": [
+                {
+                    "training_step": 2,
+                    "tokens": 20,
+                    "source": "all",
+                    "loss": 0.6,
+                    "bits_per_byte": None,
+                    "language": None,
+                    "pairs": 10,
+                    "right": 7,
+                }
+            ],
             "run.json": {**run, "loss": LOSS, "pairs": PAIRS},
         }
         return Artifact(store, given("training_run", files)[0])
@@ -69,6 +80,13 @@ def test_the_page_shows_loss_margin_and_accuracy_beside_what_knows_nothing(prefe
     assert [(line.name, line.y) for line in lines] == [(n, (v, v)) for n, v in levels]
     assert margin.series[0].y == (0.0, 0.05)
     assert accuracy.series[0].y == (0.0, 0.75)
+
+
+def test_the_page_shows_held_out_accuracy_with_wilsons_interval(preferred):
+    (held_out,) = (one for one in page(preferred(0.05)) if one.title == "Held-out pairs")
+    # By hand: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n).
+    interval = (pytest.approx(0.396778, abs=1e-6), pytest.approx(0.892209, abs=1e-6))
+    assert held_out.rows == ((2, 10, 0.7, *interval, 0.6),)
 
 
 def test_a_broken_margin_leaves_the_row_out(preferred):

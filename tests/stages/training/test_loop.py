@@ -140,7 +140,7 @@ def train(
         finally:
             log.close()
         tensors = {**model.state_dict(), **optimizer.tensors()}
-        tables = metrics_table(log, ToyTask.columns), held_out_table(log)
+        tables = metrics_table(log, ToyTask.columns), held_out_table(log, ())
         return progress, {name: t.clone() for name, t in tensors.items()}, tables
 
 

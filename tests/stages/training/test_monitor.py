@@ -70,7 +70,7 @@ def test_tables_have_the_columns_of_their_kind_and_keep_every_bit(tmp_path):
     assert metrics["loss"][0].as_py() == 1 / 3
     assert math.isnan(metrics["loss"][1].as_py())
     assert metrics["loss/web"].null_count == 2
-    held_out = held_out_table(log)
+    held_out = held_out_table(log, ())
     KINDS["training_run"].tables["held_out.parquet"].check(held_out.schema, where="here")
     assert held_out["source"].to_pylist() == ["all", "web"]
 
