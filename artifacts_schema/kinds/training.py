@@ -282,6 +282,10 @@ MODEL_KINDS = (
             "trained.safetensors": "The weights that training goes on from, beside an average.",
             "averages.safetensors": "Averages of the weights as they are kept up, where there are "
             "any.",
+            "adapter_config.json": "Of an adapter that the weights were trained by: `peft`'s "
+            "settings of it.",
+            "adapter_model.safetensors": "Its matrices under `peft`'s names; `model` has them "
+            "merged.",
             "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
             "*-?????-of-?????.safetensors": "One of several files that hold the tensors of "
             "`model`, `trained`, `averages` or `optimizer`.",

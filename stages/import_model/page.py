@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_table
+from artifacts_schema.identity import short
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_facts, make_table
 
 
 def page(artifact: Artifact) -> list[Figure]:
     """What it is and where it came from."""
     checkpoint = artifact.output("checkpoint")
+    if artifact.manifest.stage == "import_adapter":
+        adapter: dict[str, Any] = checkpoint.read_json("state.json")["adapter"]
+        rows = (
+            ("snapshot", adapter["snapshot"]),
+            ("base", short(adapter["base"])),
+            ("matrices", adapter["matrices"]),
+            ("times B A", adapter["scale"]),
+        )
+        return [make_facts("An adapter brought along", rows)]
     origin: dict[str, Any] = checkpoint.read_json("state.json")["origin"]
     return [facts(checkpoint.read_json("model.json"), origin, artifact.manifest.counts)]
 

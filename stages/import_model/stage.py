@@ -1,15 +1,17 @@
-"""The import_model stage: a published model becomes a checkpoint."""
+"""The stages that bring models along: a published model, an adapter beside a checkpoint."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.config import Execution
+from artifacts_schema.config import Config, Execution
 from stages.engine import Context, Maybe, One, Stage
 from stages.import_model.config import ImportModelConfig
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from stages.import_model.files import CarriedTokenizer, ModelFiles
     from stages.model.config import ModelConfig
 
@@ -57,6 +59,68 @@ class ImportModel(Stage):
             context.write_bytes("checkpoint", name, content)
         context.write_json("checkpoint", "state.json", _state(context, files, published, tokenizer))
         _log_warnings(context, files, published, tokenizer)
+
+
+class ImportAdapter(Stage):
+    """Merge an adapter that `peft` saved into the checkpoint that it was trained beside.
+
+    LoRA and DoRA of the layers' matrices, from `adapter_config.json` and
+    `adapter_model.safetensors`. Weights are read, merged in float32 and written one at a time, in
+    the type of the checkpoint. Tokenizer and chat template stay the checkpoint's.
+    """
+
+    name, version, reproducible = "import_adapter", 1, "bytes"
+    inputs = {"snapshot": One("snapshot"), "checkpoint": One("checkpoint")}
+    outputs = {"checkpoint": "checkpoint"}
+    libraries = ("torch", "safetensors")
+    Config, Execution = Config, Execution
+
+    def run(self, context: Context) -> None:
+        """Check the adapter against its base, then write tensor by tensor."""
+        from stages.engine.sources import snapshot_name, source_files
+        from stages.import_model.adapter import find_adapter, open_adapter
+        from stages.import_model.weights import SafetensorsFile
+        from stages.model.files import CONFIG_FILE, WEIGHTS_FILE, read_config
+        from stages.model.tensor_files import open_tensors, specs_of, write_tensors
+        from stages.tokens.chat_template import read_template_record
+
+        base, snapshot = context.one("checkpoint"), context.one("snapshot")
+        settings, weights = find_adapter(source_files(snapshot))
+        with weights.open() as file, open_tensors(base, WEIGHTS_FILE) as tensors:
+            shape = read_config(base)
+            adapter = open_adapter(settings, SafetensorsFile(file, where=weights.name), shape)
+            if not adapter.check_base(tensors.__getitem__):
+                context.log.warning(
+                    "%s does not say which weights it belongs to: shapes alone were checked",
+                    weights.name,
+                )
+
+            def tensor(name: str) -> Tensor:
+                context.check_stop()
+                module = name.removesuffix(".weight")
+                whole = tensors[name]
+                return adapter.merge(module, whole) if module in adapter.places else whole
+
+            opened = partial(context.open, "checkpoint")
+            write_tensors(opened, WEIGHTS_FILE, specs_of(tensors), tensor)
+        context.write_json("checkpoint", CONFIG_FILE, shape.plain())
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            if base.has(name):
+                context.write_bytes("checkpoint", name, base.read_bytes(name))
+        state = {
+            "stage": context.attempt.stage,
+            "training_step": 0,
+            "tokens": 0,
+            "chat_template": read_template_record(base),
+            "adapter": {
+                "snapshot": snapshot_name(snapshot),
+                "base": base.key,
+                "matrices": len(adapter.places),
+                "scale": adapter.scale,
+            },
+        }
+        context.write_json("checkpoint", "state.json", state)
+        context.count(matrices=len(adapter.places))
 
 
 def _state(

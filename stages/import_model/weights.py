@@ -41,6 +41,7 @@ class SafetensorsFile:
         except (SafetensorError, OSError) as error:
             raise self._wrong(f"safetensors cannot read it: {error}") from None
         parse_object(file.read(int.from_bytes(file.read(8), "little")), where=where)
+        self.metadata: Mapping[str, str] = self._file.metadata() or {}
         self.specs = {name: self._spec(name) for name in self._file.keys()}  # noqa: SIM118
 
     def read(self, name: str) -> Tensor:

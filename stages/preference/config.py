@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
-from stages.training.config import LearningRate, OptimizerConfig, Precision, TooLong
+from stages.training.config import AdapterConfig, LearningRate, OptimizerConfig, Precision, TooLong
 
 LossName = Literal[
     "sigmoid",
@@ -48,6 +48,10 @@ class DpoConfig(Config):
     )
     optimizer: OptimizerConfig = Field(
         default=OptimizerConfig(weight_decay=0.0), description="AdamW, or Muon."
+    )
+    adapter: AdapterConfig | None = Field(
+        default=None,
+        description="Train low-rank matrices beside the weights; by default the weights.",
     )
     too_long: TooLong = Field(
         default="truncate", description="What happens to an answer beyond the model's context."

@@ -42,10 +42,11 @@ class Dpo(Stage):
     @classmethod
     def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
         """A layout that cannot divide the model."""
-        from stages.training.run_plan import check_tuning_layout
+        from stages.training.run_plan import check_adapter_layout, check_tuning_layout
 
         super().check_layout(config, execution, inputs)
         check_tuning_layout(execution.layout, inputs)
+        check_adapter_layout(getattr(config, "adapter", None), execution.layout)
 
     @classmethod
     def ranks(cls, execution: settings.Execution) -> int:
@@ -73,6 +74,7 @@ class Dpo(Stage):
             with_mismatches,
         )
         from stages.tokens.vocabulary import SpecialTokens
+        from stages.training.adapters import attach, describe_adapter
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import place, runtime
@@ -88,6 +90,9 @@ class Dpo(Stage):
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
+            if config.adapter is not None:
+                attach(model, config.adapter, config.seed)
+                context.log.info("%s", describe_adapter(model))
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
             objective, reference = Objective.from_config(config), None
             if objective.has_mismatches:
@@ -102,7 +107,7 @@ class Dpo(Stage):
             phase = schedule([(clock.steps, config.learning_rate)], where=self.name)
             settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
             run = fit(context, model, task, settings, attention=attention)
-        write_tuned_checkpoint(context, run, start)
+        write_tuned_checkpoint(context, run, start, config.adapter)
         account = {
             "epochs": config.epochs,
             "loss": {

@@ -17,6 +17,7 @@ from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelShape, RopeScaling
 from stages.training.config import (
+    AdapterConfig,
     AveragesConfig,
     LearningRate,
     OptimizerConfig,
@@ -291,6 +292,11 @@ class PretrainConfig(Config):
     )
     averages: AveragesConfig = Field(
         default=AveragesConfig(), description="Averages of the weights."
+    )
+    adapter: AdapterConfig | None = Field(
+        default=None,
+        description="Train low-rank matrices beside the weights of the input checkpoint; by "
+        "default the weights.",
     )
     optimizer_state: Literal["fresh", "keep"] = Field(
         default="fresh", description="Whether to take over the moments of the input checkpoint."

@@ -22,6 +22,7 @@ from stages.parallel.layout import Layout
 from stages.pretrain.config import CheckpointsConfig, PhaseConfig, PretrainConfig
 from stages.training.run_plan import (
     changes_rope,
+    check_adapter_layout,
     check_phase,
     check_tokenizers,
     model_shape,
@@ -246,6 +247,7 @@ def check_layout(config: PretrainConfig, layout: Layout, inputs: Inputs) -> None
     lengths = [one.sequence_length or (packed or [0])[0] for one in config.phases]
     # What the vocabulary is padded to is known when tokens are packed.
     layout.check_model(shape.with_vocabulary(layout.tensor), lengths)
+    check_adapter_layout(config.adapter, layout)
 
 
 def _check_start(config: PretrainConfig, start: Upstream | None) -> None:
@@ -256,6 +258,14 @@ def _check_start(config: PretrainConfig, start: Upstream | None) -> None:
             where="clock",
             hint="give one to the role checkpoint, or use restart",
         )
+    if start is None and config.adapter is not None:
+        raise UsageError(
+            "there is no input checkpoint to put an adapter beside",
+            where="adapter",
+            hint="give one to the role checkpoint, or train the weights",
+        )
+    if config.adapter is not None and config.precision == "fp8":
+        raise UsageError("fp8 is for the weights themselves", where="adapter", hint="use bf16")
     if start is None and config.optimizer_state == "keep":
         raise UsageError("there is no input checkpoint to keep it from", where="optimizer_state")
     if config.optimizer_state == "keep" and start is not None and start.manifest is not None:
@@ -355,8 +365,8 @@ def _check_reserved_tokens(
 def _check_groups(config: PretrainConfig, start: Upstream | None) -> None:
     """Groups of parameters must match names in the model."""
     shape = config.model if start is None else model_shape(start)
-    if shape is None or not config.optimizer.groups:
-        return
+    if shape is None or not config.optimizer.groups or config.adapter is not None:
+        return  # Names of an adapter's parameters are known when it is attached.
     import torch  # Only a config with groups pays for it.
 
     from stages.model.decoder import Decoder

@@ -33,6 +33,7 @@ from stages.tokens.chat_template import (
     read_template,
     read_template_record,
 )
+from stages.training.adapters import attach
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
 from stages.training.fit import ResumeState
 from stages.training.loop import Progress
@@ -72,6 +73,8 @@ def starting_model(
             where="checkpoint",
             hint="pack with the tokenizer of the checkpoint",
         )
+    if config.adapter is not None:
+        attach(model, config.adapter, config.seed)
     return result
 
 

@@ -66,6 +66,7 @@ class Pretrain(Stage):
         from stages.pretrain.preflight import start_preflight
         from stages.pretrain.run_setup import RunSetup, resume_state_from
         from stages.tokens.chat_template import TokenizerWithTemplate, read_template_record
+        from stages.training.adapters import describe_adapter
         from stages.training.fit import TrainingSettings, fit, write_checkpoint, write_run
         from stages.training.permanent import PermanentCheckpoints
         from stages.training.runtime import runtime
@@ -94,9 +95,12 @@ class Pretrain(Stage):
             optimizer=config.checkpoints.optimizer,
             output=config.averages.output,
             guarded=config.stability.enabled,
+            adapter=config.adapter,
         )
         for line in plan.account.lines():
             context.log.info("%s", line)
+        if config.adapter is not None:
+            context.log.info("%s", describe_adapter(setup.model))
 
         with runtime(context.execution, config.precision, config.seed) as how:
             preflight = start_preflight(context, setup, how)
@@ -118,7 +122,14 @@ class Pretrain(Stage):
             )
         # A run that was resumed at its very end has trained no step and set no positions.
         setup.rope.at(run.model, run.progress.training_step)
-        write_checkpoint(context, run, tokenizer, keep_optimizer=True, state_at=state_at)
+        write_checkpoint(
+            context,
+            run,
+            tokenizer,
+            keep_optimizer=True,
+            state_at=state_at,
+            adapter=config.adapter,
+        )
         write_run(context, run, run_account(config, plan, setup.shards, setup.held_out, run))
 
 

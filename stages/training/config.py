@@ -226,6 +226,27 @@ class OptimizerConfig(Config):
         return self
 
 
+class AdapterConfig(Config):
+    """Low-rank matrices that are trained beside a model, which stays as it is."""
+
+    method: Literal["lora", "dora"] = Field(
+        default="lora",
+        description="`lora`: W + alpha / rank · B A; `dora`: rows of that, of a trained length.",
+    )
+    rank: int = Field(default=16, ge=1, le=4096, description="Rows of A, columns of B.")
+    alpha: int = Field(default=32, ge=1, description="Times B A, over the rank.")
+    targets: tuple[str, ...] = Field(
+        default=(),
+        description="Matrices by the last part of their name in the released model, such as "
+        "`q_proj`; by default all of the layers, of a model with experts those of attention.",
+    )
+
+    @property
+    def scale(self) -> float:
+        """What B A is multiplied by."""
+        return self.alpha / self.rank
+
+
 class AveragesConfig(Config):
     """Averages of the weights over training steps, kept beside them; they change no update."""
 

@@ -28,6 +28,7 @@ from stages.training.averages import Averages
 from stages.training.callbacks import Callback, TolerantCallback, Watchdog, exit_on_hang
 from stages.training.checkpointing import RollingCheckpoints, fetch_newest
 from stages.training.config import (
+    AdapterConfig,
     AveragesConfig,
     OptimizerConfig,
     StabilityConfig,
@@ -315,6 +316,7 @@ def write_checkpoint(
     *,
     keep_optimizer: bool,
     state_at: Callable[[int], Mapping[str, Any]] | None = None,
+    adapter: AdapterConfig | None = None,
 ) -> None:
     """Write the output `checkpoint`; `tokenizer` carries the tokenizer's files.
 
@@ -342,11 +344,14 @@ def write_checkpoint(
         optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
         averages=trainer.averages.tensors() if keep_optimizer else None,
         output=trainer.averages.settings.output,
+        adapter=adapter,
         ranks=trainer.ranks,
     )
 
 
-def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> None:
+def write_tuned_checkpoint(
+    context: Context, run: TrainedRun, start: Input, adapter: AdapterConfig | None = None
+) -> None:
     """Write the output `checkpoint` of a stage that trained `start` on conversations in ChatML."""
     before = read_template_record(start)
     record = make_trained_record(context.attempt.stage, before)
@@ -361,6 +366,7 @@ def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> N
         TokenizerWithTemplate(start, CHAT_TEMPLATE),
         keep_optimizer=False,
         state_at=lambda training_step: {"chat_template": record},
+        adapter=adapter,
     )
 
 

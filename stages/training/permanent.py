@@ -23,7 +23,9 @@ from stages.model.tensor_files import OpenFile, TensorSpec, write_tensors
 from stages.parallel.ranks import ALONE, Ranks
 from stages.parallel.shard_files import GatheredTensors
 from stages.tokens.chat_template import TokenizerFiles
+from stages.training.adapters import adapter_files, merged
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
+from stages.training.config import AdapterConfig
 
 TRAINED = "trained.safetensors"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -40,12 +42,14 @@ def write_checkpoint_files(
     optimizer: Mapping[str, Tensor] | None = None,
     averages: Mapping[str, Tensor] | None = None,
     output: str = "weights",
+    adapter: AdapterConfig | None = None,
     ranks: Ranks = ALONE,
 ) -> None:
     """Write the files of a checkpoint. Equal parts give equal bytes, on any layout.
 
     Training goes on from `weights`; `averages` is the state of the averages. `output` names the one
-    that readers of the checkpoint get (`ema`, `mean`), or `weights`.
+    that readers of the checkpoint get (`ema`, `mean`), or `weights`. With an `adapter` they get it
+    merged, and its files; its optimizer and averages have no use without it, and are left out.
 
     Tensors that are spread over `ranks` are gathered one at a time: then this is called on all of
     them, and rank 0 writes.
@@ -56,18 +60,23 @@ def write_checkpoint_files(
         for name, tensor in (averages or {}).items()
         if name.startswith(prefix) and output != "weights"
     }
+    files: dict[str, bytes] = {}
     groups = {WEIGHTS_FILE: {**weights, **average}}
-    if average:
-        groups[TRAINED] = dict(weights)
-    if averages:
-        groups[AVERAGES] = dict(averages)
-    if optimizer is not None:
-        groups[OPTIMIZER] = dict(optimizer)
+    if adapter is not None:
+        files = adapter_files(config, groups[WEIGHTS_FILE], adapter)
+        groups = {WEIGHTS_FILE: merged(groups[WEIGHTS_FILE], adapter)}
+    else:
+        if average:
+            groups[TRAINED] = dict(weights)
+        if averages:
+            groups[AVERAGES] = dict(averages)
+        if optimizer is not None:
+            groups[OPTIMIZER] = dict(optimizer)
     for name, tensors in groups.items():
         _write_tensors(open_file, name, tensors, ranks)
     if not ranks.first:
         return
-    files = {CONFIG_FILE: _json(config.plain()), STATE: _json(state)}
+    files |= {CONFIG_FILE: _json(config.plain()), STATE: _json(state)}
     files |= {name: tokenizer.read_bytes(name) for name in TOKENIZER_FILES}
     for name, content in files.items():
         with open_file(name) as file:
@@ -92,10 +101,11 @@ class PermanentCheckpoints:
         optimizer: bool = True,
         output: str = "weights",
         guarded: bool = False,
+        adapter: AdapterConfig | None = None,
     ) -> None:
         self._context, self._model, self._tokenizer = context, model, tokenizer
         self._state_at, self._optimizer, self._output = state_at, optimizer, output
-        self._guarded = guarded
+        self._guarded, self._adapter = guarded, adapter
         # The last one is the run's own output.
         self._due = {one.at: one for one in milestones[:-1]}
 
@@ -132,6 +142,7 @@ class PermanentCheckpoints:
                 optimizer=saved.optimizer if self._optimizer else None,
                 averages=saved.averages,
                 output=self._output,
+                adapter=self._adapter,
             )
 
     def rolled_back(self, first: int) -> None:

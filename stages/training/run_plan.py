@@ -15,6 +15,7 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.engine.protocol import Inputs, Upstream, check_all
 from stages.model.config import ModelShape
 from stages.parallel.layout import Layout
+from stages.training.config import AdapterConfig
 from stages.training.schedule import Phase, check_one_phase
 
 TOLERANCE = 1e-3
@@ -154,6 +155,16 @@ def check_tuning_layout(layout: Layout, inputs: Inputs) -> None:
     if layout.world > 1 and shape is not None:
         # What the vocabulary is padded to is known when tokens are packed.
         layout.check_model(shape.with_vocabulary(layout.tensor), [shape.context])
+
+
+def check_adapter_layout(adapter: AdapterConfig | None, layout: Layout) -> None:
+    """UsageError for an adapter that several ranks are to train."""
+    if adapter is not None and layout.world > 1:
+        raise UsageError(
+            "adapters are trained on one process",
+            where="execution.layout",
+            hint="leave the layout out, or train the weights",
+        )
 
 
 def _replaced_templates(start: Upstream) -> list[str]:

@@ -128,6 +128,23 @@ def test_held_out_loss_of_the_result_is_equation_7_by_plain_forward_passes(
     assert last["right"] == sum(loss < math.log(2) for loss in losses)
 
 
+def test_an_adapter_starts_at_the_reference_and_leaves_all_else_as_it_is(
+    dpo, checkpoint, read_input, read_table
+):
+    pytest.importorskip("peft")
+    manifest = dpo([preference(i) for i in range(24)], epochs=4, adapter={"rank": 4})
+    metrics = read_table(manifest, "training_run", "metrics.parquet").to_pylist()
+    assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-5)
+    assert metrics[-1]["reward_margin"] > 0.01
+    before, after = (
+        read_model(one).state_dict()
+        for one in (read_input(*checkpoint), read_input(manifest, "checkpoint"))
+    )
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if ".attention." in name or ".mlp." in name}
+    assert read_input(manifest, "checkpoint").has("adapter_model.safetensors")
+
+
 def test_reference_is_computed_once_and_survives_a_kill(dpo, store, killed_at, monkeypatch):
     rows = [preference(i) for i in range(20)]
     whole = dpo(rows)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from safetensors.torch import load
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.examples.messages import message
@@ -30,7 +32,7 @@ def conversation(number):
 
 
 @pytest.fixture
-def sft(run_stage, given, packed, pretrain):
+def sft(run_stage, given, packed, pretrain, read_input):
     """`sft(execution, **config)` → a run of the stage, from a model of random weights."""
     text = packed(sequence_length=LENGTH, held_out_share=0)
     start = pretrain(
@@ -63,6 +65,7 @@ def sft(run_stage, given, packed, pretrain):
         return run_stage(Sft, config, inputs, how)
 
     run.text, run.shards = text["train"], shards
+    run.start = read_input(start, "checkpoint")
     return run
 
 
@@ -108,6 +111,43 @@ def test_killed_and_started_again_it_commits_the_same_bytes(sft, store, killed_a
     assert {n: o.digest for n, o in sft().outputs.items()} == {
         n: o.digest for n, o in whole.outputs.items()
     }
+
+
+@pytest.mark.parametrize("method", ["lora", "dora"])
+def test_an_adapter_alone_is_trained_and_the_checkpoint_has_it_merged(sft, read_input, method):
+    pytest.importorskip("peft")
+    phase = {"epochs": 8, "sequences_per_batch": 2, "learning_rate": RATE}
+    manifest = sft(adapter={"method": method, "rank": 4, "targets": ["q_proj"]}, phases=[phase])
+    checkpoint = read_input(manifest, "checkpoint")
+    before, after = (load(one.read_bytes("model.safetensors")) for one in (sft.start, checkpoint))
+    changed = {name for name in before if not before[name].equal(after[name])}
+    assert changed == {f"blocks.{layer}.attention.query.weight" for layer in (0, 1)}
+    # Of rank 4, or but for the length of rows.
+    change = after["blocks.0.attention.query.weight"] - before["blocks.0.attention.query.weight"]
+    if method == "lora":
+        assert torch.linalg.matrix_rank(change, rtol=1e-4) <= 4
+    assert checkpoint.read_json("adapter_config.json")["use_dora"] == (method == "dora")
+    assert not checkpoint.has("optimizer.safetensors")
+
+
+def test_an_adapter_that_was_killed_has_the_same_bytes(sft, store, killed_at):
+    pytest.importorskip("peft")
+    adapter = {"method": "dora", "rank": 2}
+    whole = sft(adapter=adapter)
+    store.backend.remove(f"artifacts/sft/{whole.key}.json")
+    with killed_at("checkpoint files written", 2):
+        sft(adapter=adapter)
+    assert {n: o.digest for n, o in sft(adapter=adapter).outputs.items()} == {
+        n: o.digest for n, o in whole.outputs.items()
+    }
+
+
+def test_an_adapter_on_several_ranks_and_one_beside_nothing_are_refused():
+    adapted = SftConfig.parse({"adapter": {}}, where="sft")
+    with pytest.raises(UsageError, match="no input checkpoint to put an adapter beside"):
+        Sft.check_plan(adapted, {})
+    with pytest.raises(UsageError, match="adapters are trained on one process"):
+        Sft.check_layout(adapted, Sft.Execution(layout={"data": 2}), {})
 
 
 def test_text_alone_is_refused(sft):
