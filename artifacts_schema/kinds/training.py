@@ -224,23 +224,6 @@ MODEL_KINDS = (
         },
     ),
     Kind(
-        name="token_dataset",
-        description="Documents as tokens in the files of another trainer, by source.",
-        files={
-            "dataset.json": "format; tokenizer (digest), vocabulary_size, begin_id, end_id, "
-            "padding_id; sample_length (mosaicml); by source: prefix, dtype, documents, tokens, "
-            "bytes of its files, incomplete, samples (mosaicml); data_path (megatron) as "
-            "--data-path takes it: tokens as weight, then prefix.",
-            "*.bin": "megatron: token ids, end to end.",
-            "*.idx": "megatron: header MMIDIDX, version 1, lengths, offsets, documents.",
-            "*/tokens.ds": "nanotron: token ids, end to end, uint16 or uint32 little-endian.",
-            "*/tokens.ds.index": "nanotron: end of each document in tokens, uint64.",
-            "*/tokens.ds.metadata": "nanotron: tokenizer and bytes of a token, tokens.",
-            "*/shard.*.mds": "mosaicml: samples of so many tokens, int32.",
-            "*/index.json": "mosaicml: the shards, their columns and sizes.",
-        },
-    ),
-    Kind(
         name="ngram_model",
         description="An n-gram language model of words or pieces, and how well it predicts.",
         files={
@@ -467,19 +450,5 @@ MODEL_KINDS = (
             ),
         },
         files={"tasks.json": TASKS_FILE},
-    ),
-    Kind(
-        name="release",
-        description="A model folder that `transformers` loads by its Auto classes, card and "
-        "lineage.",
-        files={
-            "model.safetensors": "Weights under Hugging Face's names, where they fit into one "
-            "file.",
-            "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
-            "model.safetensors.index.json": "Which of several files holds each tensor.",
-            "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
-            "chat_template.jinja": "The chat template, where the checkpoint has one.",
-            "README.md": "Model card.",
-        },
     ),
 )

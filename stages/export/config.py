@@ -1,4 +1,4 @@
-"""Settings of the export stage."""
+"""Settings of `export` and `export_dataset`."""
 
 from __future__ import annotations
 
@@ -38,4 +38,39 @@ class ExportConfig(Config):
         ge=1,
         description="Bytes of tensors in one file of weights; a larger tensor has a file of its "
         "own.",
+    )
+
+
+class DatasetConfig(Config):
+    """What a published data set calls itself, and which documents it holds."""
+
+    name: str = Field(
+        default="ingot-corpus",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$",
+        description="Name of the data set, as a repository may be called.",
+    )
+    description: str | None = Field(
+        default=None, description="What it is, in a sentence or two, for the card."
+    )
+    license: str | None = Field(
+        default=None,
+        description="Identifier of the licence of the collection on the Hub, e.g. odc-by; that of "
+        "a document is its page's.",
+    )
+    languages: tuple[str, ...] = Field(
+        default=(), description="ISO 639-1 codes of the languages of the text."
+    )
+    shard_bytes: int = Field(
+        default=256_000_000,
+        ge=1,
+        description="Bytes of text in one file, before compression; a row group of 8,192 documents "
+        "that has more is a file of its own.",
+    )
+    licences: tuple[str, ...] = Field(
+        default=(),
+        description="Publish documents alone whose page names one of these; by default all.",
+    )
+    opted_out: Literal["leave_out", "keep"] = Field(
+        default="leave_out",
+        description="What becomes of documents whose page is marked against use for AI.",
     )

@@ -25,6 +25,8 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 def page(artifact: Artifact) -> list[Figure]:
     """Files, how to load them, what was verified, the card's head, the way back to the sources."""
+    if artifact.manifest.stage == "export_dataset":
+        return dataset_figures(artifact)
     release = artifact.output("release")
     return [
         TextFigure("Released folder", artifact.place("release")),
@@ -34,6 +36,22 @@ def page(artifact: Artifact) -> list[Figure]:
         TextFigure("Model card", card_head(release.read_bytes("README.md").decode("utf-8"))),
         came_from(release.read_json("ingot.json")),
         lineage(artifact),
+    ]
+
+
+def dataset_figures(artifact: Artifact) -> list[Figure]:
+    """Of a data set: its folder, documents by source, what was left out, its card."""
+    output = artifact.output("dataset")
+    facts: dict[str, Any] = output.read_json("dataset.json")
+    sources = [
+        (source, one["documents"], one["bytes"], len(one["files"]))
+        for source, one in facts["sources"].items()
+    ]
+    return [
+        TextFigure("Data set folder", artifact.place("dataset")),
+        make_table("Documents by source", "source | documents:, | bytes:, | files:,", sources),
+        make_facts("Left out of the data set", sorted(facts["left_out"].items())),
+        TextFigure("Data card", card_head(output.read_bytes("README.md").decode("utf-8"))),
     ]
 
 

@@ -167,7 +167,7 @@ class Provenance:
     def training_data(self) -> list[TrainingData]:
         """What each training stage above the release read, the last stage first."""
         return [
-            self._described((manifest.stage, manifest.key), reference)
+            self.described((manifest.stage, manifest.key), reference)
             for manifest in self.manifests
             if any(output.kind == "checkpoint" for output in manifest.outputs.values())
             for reference in _trained_on(manifest)
@@ -189,8 +189,9 @@ class Provenance:
                     by_name[name] = Origin(reference, recorded=True)
         return list(by_name.values())
 
-    def _described(self, trained: Name, data: InputRef) -> TrainingData:
-        steps = list(self._records_above(data))
+    def described(self, trained: Name, data: InputRef) -> TrainingData:
+        """What was done to one output on its way to the stage `trained`, which read it."""
+        steps = list(self.records_above(data))
         return TrainingData(
             trained,
             data,
@@ -230,7 +231,7 @@ class Provenance:
         }
         return tuple(Applied(one, covers(digest)) for digest, one in by_digest.items())
 
-    def _records_above(self, data: InputRef) -> Iterator[Manifest]:
+    def records_above(self, data: InputRef) -> Iterator[Manifest]:
         """Every step that the records went through, nearest first, each once."""
         waiting, seen = [(data.stage, data.key)], set[Name]()
         while waiting:
@@ -310,13 +311,13 @@ def data_section(data: Sequence[TrainingData], origins: Sequence[Origin], plante
 
 def _training_stage(one: TrainingData) -> str:
     trained = f"`{one.trained[0]}/{short(one.trained[1])}`"
-    lines = [
-        f"{trained} was trained on {one.data.kind.replace('_', ' ')} {_short_name(one.data)}:\n",
-        *_personal_data(one),
-        *_benchmarks(one),
-        *_forget_lists(one.forget_lists),
-    ]
-    return "\n".join(lines)
+    head = f"{trained} was trained on {one.data.kind.replace('_', ' ')} {_short_name(one.data)}:\n"
+    return "\n".join([head, *treatment_lines(one)])
+
+
+def treatment_lines(one: TrainingData) -> list[str]:
+    """What was done to data: personal data, benchmarks, documents to forget, as a Markdown list."""
+    return [*_personal_data(one), *_benchmarks(one), *_forget_lists(one.forget_lists)]
 
 
 def _origin(one: Origin) -> str:
