@@ -50,8 +50,19 @@ class LanguageModel:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
         return [self.special.context, *ids]
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
-        """Ids after which the model answers `messages`; UsageError without a chat template."""
+    def encode_plain(self, text: str) -> list[int]:
+        """The same of a text by somebody else: what spells a special token stays a text."""
+        from stages.scoring.likelihood import encode_texts
+
+        return [self.special.context, *encode_texts(self.tokenizer, [text])[0]]
+
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, Any]], tools: str | None = None
+    ) -> list[int]:
+        """Ids after which the model answers `messages`; `tools` is JSON text of what it may call.
+
+        UsageError without a chat template.
+        """
         from stages.tokens.chat_template import encode_prompt
 
         if self.template is None:
@@ -59,22 +70,26 @@ class LanguageModel:
                 "the model was never tuned on conversations: it has no chat template",
                 hint="`ingot complete` continues a text",
             )
-        return encode_prompt(self.tokenizer, self.template, messages, self.described)[1]
+        return encode_prompt(self.tokenizer, self.template, messages, self.described, tools)[1]
 
     def write(self, ids: Sequence[int], sampling: Sampling, max_new_tokens: int) -> Iterator[str]:
         """The text that follows `ids`, in pieces of whole characters, as soon as there are some.
 
         It ends with the token that ends a document or a turn, or after `max_new_tokens`.
         """
+        return (piece for piece in self.write_tokens(ids, sampling, max_new_tokens) if piece)
+
+    def write_tokens(
+        self, ids: Sequence[int], sampling: Sampling, max_new_tokens: int
+    ) -> Iterator[str]:
+        """The same, a piece for each token; '' where a token completes no character."""
         from tokenizers.decoders import DecodeStream
 
         stream = DecodeStream(ids=list(ids), skip_special_tokens=True)
         for token in self._generator.stream(
             ids, sampling, max_new_tokens=max_new_tokens, stop_ids=self.special.ends
         ):
-            piece = stream.step(self.tokenizer, token)
-            if piece:
-                yield piece
+            yield stream.step(self.tokenizer, token) or ""
 
 
 @dataclass

@@ -130,7 +130,7 @@ def _load(store: str, ref: str, device: str | None) -> tuple[str, LanguageModel]
     opened = open_store(store)
     manifest, output = find_model(opened, ref)
     title = format_title(manifest, refs_by_artifact(opened))
-    return title, load_model(opened, manifest, output, _device(device))
+    return title, load_model(opened, manifest, output, choose_device(device))
 
 
 def _write_by_vllm(
@@ -143,7 +143,8 @@ def _write_by_vllm(
     yield complete_by_vllm(opened, manifest, output, prompt, sampling, most)
 
 
-def _device(name: str | None) -> str:
+def choose_device(name: str | None) -> str:
+    """The device of `--device`, by default a GPU if there is one; UsageError for none."""
     import torch
 
     from artifacts_schema.errors import UsageError

@@ -225,17 +225,21 @@ def encode_prompt(
     template: Template,
     messages: Sequence[Mapping[str, Any]],
     config: Mapping[str, Any],
+    tools: str | None = None,
 ) -> tuple[str, list[int]]:
     """The prompt after which a model writes its answer to `messages`, as text and as token ids.
 
-    `config` is tokenizer_config.json. ChatML is rendered as in training, where what somebody wrote
-    never becomes a special token. InputError as `render_prompt`, or where ChatML lacks its tokens.
+    `config` is tokenizer_config.json, `tools` JSON text of a list of definitions. ChatML is
+    rendered as in training, where what somebody wrote never becomes a special token. InputError as
+    `render_prompt`, where ChatML lacks its tokens, and for tools in another template.
     """
     if template != CHAT_TEMPLATE:
+        if tools is not None:
+            raise InputError("tools are written by ChatML alone", where="the chat template")
         text = render_prompt(template, messages, config)
         return text, list(tokenizer.encode(text, add_special_tokens=False).ids)
     begin = find_chat_start(tokenizer, SpecialTokens.from_config(tokenizer, config))
-    segments = render_segments(messages, add_generation_prompt=True, begin=begin)
+    segments = render_segments(messages, add_generation_prompt=True, begin=begin, tools=tools)
     ids, _ = encode_segments(tokenizer, segments)
     return "".join(segment.text for segment in segments), ids
 

@@ -1,9 +1,10 @@
-"""A small corpus, a recipe over it, and the stages of `plugin/` as a package that is installed."""
+"""A small corpus, a recipe over it, a browser, and the stages of `plugin/` as installed ones."""
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,18 @@ def open_pipeline(project: Path, store: Store) -> Callable[..., Pipeline]:
         return Pipeline.open(Request(recipe, store.url, overrides=overrides, **more))
 
     return bind
+
+
+@pytest.fixture(scope="module")  # Its event loop must not outlive the module.
+def browser() -> Iterator[Any]:
+    """A headless Chromium; skips where there is none."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("needs Chromium")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+        )
+        yield opened
+        opened.close()

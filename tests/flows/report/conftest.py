@@ -1,9 +1,8 @@
-"""A strict reader of reports, a browser, figures of every kind, and pages made of given figures."""
+"""A strict reader of reports, figures of every kind, and pages made of given figures."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -106,21 +105,6 @@ def read_page() -> Callable[[str], Read]:
         return page
 
     return read
-
-
-@pytest.fixture(scope="module")  # Its event loop must not outlive the module.
-def browser() -> Iterator[Any]:
-    """A headless Chromium; skips where there is none."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("needs Chromium")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
-        )
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

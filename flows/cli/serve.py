@@ -1,0 +1,157 @@
+"""`ingot serve REF`: a model of the store behind OpenAI's protocol, on loopback."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from artifacts_schema.errors import IngotError, UsageError
+from artifacts_schema.identity import short
+from flows.analysis.artifacts import open_store, refs_by_artifact
+from flows.cli.options import store_option
+from flows.cli.output import echo
+
+if TYPE_CHECKING:
+    from flows.serving.app import Service
+
+PORT = 8000
+
+
+@click.command("serve")
+@click.argument("ref")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: a free one."
+)
+@click.option(
+    "--key-file",
+    metavar="FILE",
+    help="Holds the key that clients send, for its owner alone; made where it is missing. By "
+    "default `serve.key` in $INGOT_HOME.",
+)
+@click.option(
+    "--waiting",
+    type=click.IntRange(0, 10_000),
+    default=128,
+    show_default=True,
+    metavar="N",
+    help="Answers that may wait for the one that is written; more are refused (429).",
+)
+@click.option(
+    "--device", metavar="NAME", help="cpu, cuda or cuda:N; by default a GPU if there is one."
+)
+@store_option
+def serve(
+    ref: str, port: int, key_file: str | None, waiting: int, device: str | None, store: str
+) -> None:
+    """Serve the model REF to programs that speak OpenAI's protocol, and to a page.
+
+    REF is a checkpoint or release: a name in the store, or a key of 6 or more digits. It listens on
+    127.0.0.1 alone; Ctrl-C ends it. Clients send the key of the key file as their API key.
+    """
+    path = _key_path(key_file)
+    key = read_key(path)
+    listener = _listen(port)
+    service = _load(store, ref, device, waiting)
+    _serve(service, listener, path, key)
+
+
+def _load(store: str, ref: str, device: str | None, waiting: int) -> Service:
+    from flows.analysis.chat import find_model, load_model
+    from flows.cli.chat import choose_device
+    from flows.serving.app import Service
+    from flows.serving.writer import Writer
+
+    opened = open_store(store)
+    manifest, output = find_model(opened, ref)
+    names = refs_by_artifact(opened).get(manifest.name)
+    name = names[0] if names else f"{manifest.stage}-{short(manifest.key)}"
+    model = load_model(opened, manifest, output, choose_device(device))
+    return Service(name, model, Writer(model, waiting=waiting), int(time.time()))
+
+
+def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> None:
+    import uvicorn
+
+    from flows.serving.app import make_app
+
+    port = listener.getsockname()[1]
+    names = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
+    hosts = names | (frozenset(("127.0.0.1", "localhost")) if port == 80 else frozenset())
+    config = uvicorn.Config(
+        make_app(service, hosts=hosts, key=key),
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    echo(f"{service.name}: http://127.0.0.1:{port}/v1, and a page on http://127.0.0.1:{port}/")
+    echo(f"the key is in {path}; Ctrl-C ends it")
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket on loopback, before the model is loaded: a port in use is said at once."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"port {port} cannot be had: {error.strerror}",
+            where="--port",
+            hint="name another one; 0 takes any that is free",
+        ) from None
+    return listener
+
+
+def _key_path(option: str | None) -> Path:
+    if option is not None:
+        return Path(option).absolute()
+    folder = Path(os.environ.get("INGOT_HOME", "~/.ingot")).expanduser().absolute()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "serve.key"
+
+
+def read_key(path: Path) -> str:
+    """The key in a file that only its owner can read; a new one where there is none.
+
+    IngotError for a file that others can read, or that holds something else.
+    """
+    if not path.is_symlink() and not path.exists():
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with open(number, "w", encoding="ascii") as file:
+                file.write(secrets.token_urlsafe(32) + "\n")
+        except FileExistsError:  # Another server was faster: use its key.
+            pass
+        except OSError as error:
+            raise IngotError(f"cannot write the key: {error.strerror}", where=str(path)) from None
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise IngotError(f"cannot read the key: {error.strerror}", where=str(path)) from None
+    with open(number, encoding="utf-8", errors="replace") as file:
+        about = os.fstat(number)
+        if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+            raise IngotError(
+                "others can read the key", where=str(path), hint="chmod 600, or delete the file"
+            )
+        key = file.read(1000).strip()
+    if len(key) < 16 or not key.isascii() or not key.isprintable() or " " in key:
+        raise IngotError(
+            "this is no key: 16 or more letters and digits", where=str(path), hint="delete the file"
+        )
+    return key
