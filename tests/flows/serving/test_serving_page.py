@@ -30,15 +30,15 @@ def turns(page, kind):
 def test_it_names_the_model_and_shows_what_it_writes(page):
     page.fill("#key", KEY)
     page.press("#key", "Tab")
-    page.wait_for_function("document.querySelector('#name').textContent === 'me/sft'")
+    page.wait_for_selector("#name >> text=me/sft")
     page.fill("#most", "3")
     say(page, "say <b>go</b>")
     page.wait_for_selector(".note >> text=cut at the most tokens")
     assert turns(page, "user") == ["say <b>go</b>"]
     assert turns(page, "assistant") == ["<b>go</b> <b>go</b> <b>go</b>"]
     say(page, "the end")
-    page.wait_for_function("document.querySelectorAll('.assistant').length === 2")
-    page.wait_for_function("document.querySelector('#send').textContent === 'Send'")
+    page.wait_for_selector(".assistant >> text=end end")
+    page.wait_for_selector("#send >> text=Send")
     assert turns(page, "assistant")[1] == "end end"
     page.click("#clear")
     assert turns(page, "assistant") == []
@@ -48,7 +48,7 @@ def test_an_answer_can_be_stopped(page, model):
     page.fill("#key", KEY)
     model.gate.clear()
     say(page, "go")
-    page.wait_for_function("document.querySelector('#send').textContent === 'Stop'")
+    page.wait_for_selector("#send >> text=Stop")
     page.click("#send")
     page.wait_for_selector(".note >> text=stopped")
     model.gate.set()
