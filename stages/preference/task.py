@@ -268,6 +268,9 @@ def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:
     except atomic_dir.IncompleteDir:
         if not context.state.fetch(folder.name):
             return None
+    else:
+        if folder.name not in context.state.published():  # It was killed before it published them.
+            context.state.publish(folder.name, folder)
     tensors = load_file(folder / _FILE)
     return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"], tensors.get("mismatched"))
 
