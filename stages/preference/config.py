@@ -7,7 +7,14 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
-from stages.training.config import LearningRate, OptimizerConfig, Precision, TooLong
+from stages.training.config import (
+    LearningRate,
+    OptimizerConfig,
+    Precision,
+    TemplateDate,
+    TooLong,
+    template_date,
+)
 
 LossName = Literal[
     "sigmoid",
@@ -49,6 +56,7 @@ class DpoConfig(Config):
     optimizer: OptimizerConfig = Field(
         default=OptimizerConfig(weight_decay=0.0), description="AdamW, or Muon."
     )
+    date: TemplateDate = template_date()
     too_long: TooLong = Field(
         default="truncate", description="What happens to an answer beyond the model's context."
     )
@@ -76,6 +84,7 @@ class DpoConfig(Config):
 class ReferenceConfig(Config):
     """How the answers of preference pairs are read, and in what precision a model scores them."""
 
+    date: TemplateDate = template_date()
     too_long: TooLong = Field(
         default="truncate", description="What happens to an answer beyond the model's context."
     )

@@ -7,6 +7,12 @@ import math
 from stages.engine.page import Artifact, Axis, Cell, Figure, TableFigure, make_facts
 from stages.preference.config import WITHOUT_REFERENCE
 
+UNWRITTEN = {
+    "not_rendered": "the chat template does not render them",
+    "content_dropped": "the chat template drops something that is said",
+    "several_rows": "an answer of several turns, which the chat template writes as several",
+}
+
 
 def page(artifact: Artifact) -> list[Figure]:
     """Pairs used, loss, reward margin and accuracy, learning rate, gradient norm, speed."""
@@ -44,7 +50,14 @@ def page(artifact: Artifact) -> list[Figure]:
             ("log-probability margin won, nats", moved),
         ),
         shared.examples_table(
-            "Preference pairs", pairs, ("left out: both answers equal", pairs["equal_answers"])
+            "Preference pairs",
+            pairs,
+            ("left out: both answers equal", pairs["equal_answers"]),
+            *(
+                (f"left out: {reason}", pairs[name])
+                for name, reason in UNWRITTEN.items()
+                if pairs.get(name)
+            ),
         ),
         *shared.loss(run, f"Loss ({name})", loss_note, **levels),
         *run.curve(
