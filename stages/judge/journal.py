@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from artifacts_schema.store.backend import fsync_folder
+from artifacts_schema.store.failpoints import hit_failpoint
 
 Status = Literal["answered", "refused", "malformed"]
 
@@ -63,6 +64,7 @@ class Journal:
         if is_new:
             fsync_folder(self.path.parent)
         self.answers[answer.request] = answer
+        hit_failpoint("answer kept")
 
     def rows(self, requests: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Answers to these requests, in the order of their digests."""

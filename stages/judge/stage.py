@@ -73,8 +73,9 @@ class Judge(Stage):
                 "written after the same prompts",
             )
         journal = open_journal(context)
-        journal.take(_earlier_answers(context))
-        judge = _Judge(context, journal)
+        earlier = _earlier_answers(context)
+        journal.take(earlier)
+        judge = _Judge(context, journal, frozenset(earlier))
         agreed = judge.compare(labelled)
         _write(context, agreed, judge.compare(pairs), judge)
 
@@ -99,8 +100,8 @@ def check_request(config: JudgeConfig, roles: set[str]) -> None:
 class _Judge:
     """Asks what is not known yet, and reads verdicts off the answers."""
 
-    def __init__(self, context: Context, journal: Journal) -> None:
-        self.context, self.journal = context, journal
+    def __init__(self, context: Context, journal: Journal, earlier: frozenset[str]) -> None:
+        self.context, self.journal, self.earlier = context, journal, earlier
         self.requests: dict[str, tuple[Pair, bool]] = {}
         """All that was asked: what, and in which order the two answers were shown."""
 
@@ -154,7 +155,8 @@ class _Judge:
     def _ask(self, bodies: Mapping[str, Mapping[str, Any]]) -> None:
         known = self.journal.answers
         left = {name: body for name, body in bodies.items() if name not in known}
-        self.context.count(requests=len(bodies), answers_known=len(bodies) - len(left))
+        # Answers of a killed attempt at this run are its own: counts are those of an unbroken run.
+        self.context.count(requests=len(bodies), answers_known=len(bodies.keys() & self.earlier))
         if not left:
             return
         try:
@@ -197,6 +199,7 @@ class _Judge:
         answer_all(judge, prompts, self.journal.answers, self._keep, context.check_stop)
 
     def _keep(self, answer: Answer) -> None:
+        self.context.state.check(ask=False)  # A run that was succeeded pays for no more answers.
         self.journal.add(answer)
         done = len(self.journal.answers)
         self.context.progress(done, max(done, len(self.requests)), "answers")

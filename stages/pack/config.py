@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from artifacts_schema.config import Config, MapExecution
-from stages.training.config import TooLong
+from stages.training.config import LearntTurns, TemplateDate, TooLong, template_date
 
 
 class Repetition(Config):
@@ -91,9 +90,6 @@ class PackExecution(MapExecution):
     )
 
 
-LearntTurns = Literal["assistant", "last", "everything"]
-
-
 class PackChatConfig(Config):
     """How conversations become sequences."""
 
@@ -102,10 +98,7 @@ class PackChatConfig(Config):
         description="What writes conversations: the input `chat_template`, else the tokenizer's "
         "own template, else ChatML; or ChatML in any case.",
     )
-    date: str = Field(
-        default="2024-07-26",
-        description="Day that a template which asks for it is told, as YYYY-MM-DD.",
-    )
+    date: TemplateDate = template_date()
     learn: LearntTurns = Field(
         default="assistant",
         description="`assistant`: what it says in every turn, and the token that ends it; `last`: "
@@ -139,14 +132,6 @@ class PackChatConfig(Config):
         le=2**32,
         description="Draws held-out conversations, and their sequences' order.",
     )
-
-    @field_validator("date")
-    @classmethod
-    def _is_a_day(cls, value: str) -> str:
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-            raise ValueError(f"'{value}' is no day like 2024-07-26")
-        datetime.date.fromisoformat(value)
-        return value
 
     @field_validator("learn_pattern")
     @classmethod

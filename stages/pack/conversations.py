@@ -19,15 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from artifacts_schema.errors import InputError
-from stages.pack.chat_format import (
-    ChatML,
-    EncodedRow,
-    JinjaFormat,
-    Learning,
-    Refused,
-    choose_format,
-)
-from stages.pack.config import LearntTurns
 from stages.pack.documents import (
     DOCUMENTS,
     ENCODED,
@@ -42,7 +33,16 @@ from stages.pack.encoder import DocumentShard
 from stages.pack.plan import Plan
 from stages.text.draw import draw
 from stages.tokens.chat import count_unused_fields
-from stages.training.config import TooLong
+from stages.training.chat_format import (
+    ChatML,
+    EncodedRow,
+    JinjaFormat,
+    Learning,
+    Refused,
+    choose_format,
+    count_unwritten,
+)
+from stages.training.config import LearntTurns, TooLong
 from stages.training.token_marks import LEARNT
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def encode_conversations(
             if isinstance(chat_format, ChatML):
                 unused += count_unused_fields(row["messages"])
             elif isinstance(made, list):
-                unused += _unwritten(row, made)
+                unused += count_unwritten(row["messages"], made)
             kept, why = _fitted(made, plan.sequence_length, too_long)
             for reason, detail in why.items():
                 reasons[reason] += 1
@@ -161,17 +161,6 @@ def _encoded(
     for group in item.shard.row_groups(list(COLUMNS)):
         rows = group.to_pylist()
         yield from zip(rows, chat_format.encode(rows), strict=True)
-
-
-def _unwritten(row: Mapping[str, Any], rows: list[EncodedRow]) -> Counter[str]:
-    """What a template did not write of a conversation, and weights other than 0 and 1."""
-    counts = Counter[str]()
-    for one in row["messages"]:
-        thought, weight = (one.get("reasoning") or "").strip(), one.get("weight")
-        lacking = bool(thought) and not any(thought in made.text for made in rows)
-        counts["messages_with_reasoning_unused"] += lacking
-        counts["messages_with_weight_unused"] += weight is not None and weight not in (0, 1)
-    return +counts
 
 
 def _fitted(

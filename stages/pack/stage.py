@@ -117,11 +117,11 @@ class PackChat(Stage):
 
     def run(self, context: Context) -> None:
         """Encode each shard of conversations, pack groups of them, write what describes all."""
-        from stages.pack.chat_format import check_format
         from stages.pack.config import PackConfig
         from stages.pack.conversations import REASONS, Writing, encode_conversations
         from stages.pack.encoder import document_shards
         from stages.pack.plan import Plan
+        from stages.training.chat_format import check_format
 
         config = context.config
         conversations, tokenizer = context.many("conversations"), context.one("tokenizer")

@@ -7,7 +7,15 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
-from stages.training.config import AdapterConfig, LearningRate, OptimizerConfig, Precision, TooLong
+from stages.training.config import (
+    AdapterConfig,
+    LearningRate,
+    OptimizerConfig,
+    Precision,
+    TemplateDate,
+    TooLong,
+    template_date,
+)
 
 LossName = Literal[
     "sigmoid",
@@ -53,6 +61,7 @@ class DpoConfig(Config):
         default=None,
         description="Train low-rank matrices beside the weights; by default the weights.",
     )
+    date: TemplateDate = template_date()
     too_long: TooLong = Field(
         default="truncate", description="What happens to an answer beyond the model's context."
     )
@@ -80,6 +89,7 @@ class DpoConfig(Config):
 class ReferenceConfig(Config):
     """How the answers of preference pairs are read, and in what precision a model scores them."""
 
+    date: TemplateDate = template_date()
     too_long: TooLong = Field(
         default="truncate", description="What happens to an answer beyond the model's context."
     )

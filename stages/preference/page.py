@@ -10,6 +10,11 @@ from stages.preference.config import WITHOUT_REFERENCE
 
 if TYPE_CHECKING:
     from stages.training.figures import TrainingRun
+UNWRITTEN = {
+    "not_rendered": "the chat template does not render them",
+    "content_dropped": "the chat template drops something that is said",
+    "several_rows": "an answer of several turns, which the chat template writes as several",
+}
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -48,7 +53,14 @@ def page(artifact: Artifact) -> list[Figure]:
             ("log-probability margin won, nats", moved),
         ),
         shared.examples_table(
-            "Preference pairs", pairs, ("left out: both answers equal", pairs["equal_answers"])
+            "Preference pairs",
+            pairs,
+            ("left out: both answers equal", pairs["equal_answers"]),
+            *(
+                (f"left out: {reason}", pairs[name])
+                for name, reason in UNWRITTEN.items()
+                if pairs.get(name)
+            ),
         ),
         *shared.loss(run, f"Loss ({name})", loss_note, **levels),
         *run.curve(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from artifacts_schema import config as settings
@@ -17,9 +16,9 @@ class Dpo(Stage):
 
     The reference is the checkpoint itself: its log-probabilities of all answers are computed once
     and kept for the run, with attention by SDPA whatever training takes; or they are an input, made
-    once for many runs (`reference`). Only the answer and the
-    token that closes it count; both answers of a pair are in one micro-batch, packed with attention
-    inside each only.
+    once for many runs (`reference`). Answers are written by the checkpoint's own chat template,
+    which it keeps, or in ChatML where it has none. Only the answer and the token that closes it
+    count; both answers of a pair are in one micro-batch, packed with attention inside each only.
     """
 
     name, version, reproducible, launch = "dpo", 7, "numerics", "spmd"
@@ -29,15 +28,17 @@ class Dpo(Stage):
         "reference": Maybe("reference_log_probabilities"),
     }
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
-    libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
+    libraries = (
+        "torch", "tokenizers", "transformers", "jinja2", "safetensors", "numpy", "pyarrow",
+    )  # fmt: skip
     Config, Execution = DpoConfig, TrainingExecution
 
     @classmethod
-    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
         """See `check_tuning`."""
         from stages.training.run_plan import check_tuning
 
-        return check_tuning(config, inputs)
+        check_tuning(config, inputs)
 
     @classmethod
     def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
@@ -63,17 +64,15 @@ class Dpo(Stage):
     def run(self, context: Context) -> None:
         from dataclasses import asdict
 
-        from stages.model.files import read_config, read_tokenizer
+        from stages.model.files import read_config
+        from stages.preference.pairs import DROPPED, read_pairs
         from stages.preference.task import (
-            DROPPED,
             Objective,
             PreferenceTask,
-            read_pairs,
             read_reference,
             reference_log_probabilities,
             with_mismatches,
         )
-        from stages.tokens.vocabulary import SpecialTokens
         from stages.training.adapters import attach, describe_adapter
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
@@ -82,11 +81,9 @@ class Dpo(Stage):
         from stages.training.start import read_start
 
         config, start = context.config, context.one("checkpoint")
-        tokenizer = read_tokenizer(start)
-        special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
         shape = read_config(start)
         context.execution.layout.check_model(shape, [shape.context])
-        data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
+        data = read_pairs(context, start, shape)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
@@ -139,7 +136,7 @@ class Reference(Dpo):
     such a step as its input `reference`, they are used there instead.
     """
 
-    name, version = "reference", 1
+    name, version = "reference", 2
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
@@ -148,30 +145,23 @@ class Reference(Dpo):
     Config = ReferenceConfig  # type: ignore[assignment]
 
     @classmethod
-    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
         """InputError for a checkpoint without a tokenizer."""
         from stages.training.run_plan import tokenizer_checksum
 
         tokenizer_checksum(inputs["checkpoint"][0])
-        return ()
 
     def run(self, context: Context) -> None:
-        from stages.model.files import read_config, read_tokenizer
-        from stages.preference.task import (
-            read_pairs,
-            reference_log_probabilities,
-            write_reference,
-        )
-        from stages.tokens.vocabulary import SpecialTokens
+        from stages.model.files import read_config
+        from stages.preference.pairs import read_pairs
+        from stages.preference.task import reference_log_probabilities, write_reference
         from stages.training.runtime import place, runtime
         from stages.training.start import read_start
 
         config, start = context.config, context.one("checkpoint")
-        tokenizer = read_tokenizer(start)
-        special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
         shape = read_config(start)
         context.execution.layout.check_model(shape, [shape.context])
-        data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
+        data = read_pairs(context, start, shape)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
             place(model, context.execution, how, prefixes=False, weights=weights)

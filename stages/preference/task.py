@@ -1,7 +1,7 @@
 """Learning from preference pairs as a task of the training loop.
 
-Each preference pair becomes two examples: rendered, encoded, cut to the context, split, counted.
-They are packed as two documents, 2p the chosen and 2p + 1 the rejected answer of pair p.
+Both answers of a pair (`pairs.py`) are packed as two documents, 2p the chosen and 2p + 1 the
+rejected one of pair p.
 Log-probabilities of the answers under the reference model are computed once for a run, each batch
 by one of its ranks.
 
@@ -20,7 +20,6 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError, UsageError
@@ -35,76 +34,13 @@ from stages.preference.losses import (
     mean_kl,
     preference_losses,
 )
-from stages.tokens.chat import Segment, count_unused_fields, find_chat_start, render_segments
-from stages.tokens.vocabulary import BEGIN_OF_TEXT, SpecialTokens
 from stages.training import atomic_dir
-from stages.training.examples import (
-    Example,
-    ExampleClock,
-    ExampleSet,
-    ReadRow,
-    encode_example,
-    fit_example,
-    pack_rows,
-    read_examples,
-)
+from stages.training.examples import Example, ExampleClock, ExampleSet, pack_rows
 from stages.training.monitor import HeldOut
 from stages.training.rows import Rows, measured_batches, on_device
 from stages.training.runtime import Runtime
 from stages.training.sample_clock import rank_rows
 from stages.training.task import MicroBatch, Task
-
-DROPPED = ("too_long", "nothing_to_learn", "equal_answers")
-COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
-
-
-def answer_segments(
-    prompt: list[dict[str, Any]],
-    answer: list[dict[str, Any]],
-    begin: str = BEGIN_OF_TEXT,
-    tools: str | None = None,
-) -> list[Segment]:
-    """Prompt and answer rendered; only what the assistant says in the answer is learnt.
-
-    So is the token that closes it, after which nothing follows. `begin` is `find_chat_start`'s.
-    """
-    before = render_segments(prompt, begin=begin, tools=tools)
-    *parts, _newline = render_segments(answer, begin="")
-    return [*(Segment(part.text, False, part.content) for part in before), *parts]
-
-
-def read_pairs(
-    context: Context,
-    tokenizer: Tokenizer,
-    special: SpecialTokens,
-    length: int,
-    vocabulary_size: int,
-) -> ExampleSet:
-    """All pairs of the role (chosen, rejected), each with its prompt in at most `length` tokens.
-
-    Errors are those of `read_examples`; InputError too if the tokenizer has no tokens for turns.
-    """
-    begin = find_chat_start(tokenizer, special)
-
-    def read(row: Mapping[str, Any]) -> ReadRow:
-        unused = count_unused_fields(row["prompt"], learnt=False)
-        unused += count_unused_fields([*row["chosen"], *row["rejected"]])
-        examples, reasons = [], []
-        for side in ("chosen", "rejected"):
-            parts = answer_segments(row["prompt"], row[side], begin, row["tools"])
-            encoded = encode_example(tokenizer, parts)
-            example, reason = fit_example(encoded, length, context.config.too_long)
-            if example is None:
-                return ReadRow(None, reason, unused)
-            examples.append(example)
-            reasons.append(reason)
-        if np.array_equal(examples[0].ids, examples[1].ids):
-            return ReadRow(None, "equal_answers", unused)
-        return ReadRow(tuple(examples), reasons[0] or reasons[1], unused)
-
-    return read_examples(
-        context, COLUMNS, read, noun="pair", dropped=DROPPED, vocabulary_size=vocabulary_size
-    )
 
 
 def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
@@ -205,6 +141,7 @@ def _belongs_to(context: Context) -> dict[str, Any]:
         "checkpoint": start.digest,
         "preferences": [one.digest for one in context.many("preferences")],
         "context": start.read_json("model.json")["context"],
+        "date": context.config.date,
         "too_long": context.config.too_long,
         "precision": context.config.precision,
     }
@@ -268,6 +205,9 @@ def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:
     except atomic_dir.IncompleteDir:
         if not context.state.fetch(folder.name):
             return None
+    else:
+        if folder.name not in context.state.published():  # It was killed before it published them.
+            context.state.publish(folder.name, folder)
     tensors = load_file(folder / _FILE)
     return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"], tensors.get("mismatched"))
 

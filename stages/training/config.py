@@ -5,9 +5,10 @@ Pydantic only, so that a recipe loads fast.
 
 from __future__ import annotations
 
+import datetime
 import re
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -148,10 +149,29 @@ class StabilityConfig(Config):
 Precision = Literal["bf16", "fp32", "fp16"]
 TrainingPrecision = Literal[Precision, "fp8"]
 TooLong = Literal["truncate", "drop"]
+LearntTurns = Literal["assistant", "last", "everything"]
+
+
+def _check_day(value: str) -> str:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        raise ValueError(f"'{value}' is no day like 2024-07-26")
+    datetime.date.fromisoformat(value)
+    return value
+
+
+TemplateDate = Annotated[str, AfterValidator(_check_day)]
+
+
+def template_date() -> Any:
+    """The field of a config that writes conversations by a chat template."""
+    return Field(
+        default="2024-07-26",
+        description="Day that a template which asks for it is told, as YYYY-MM-DD.",
+    )
+
+
 Decay = Literal["none", "linear", "1-sqrt", "cosine", "multi-step"]
 BatchScaling = Literal["none", "sqrt", "linear"]
-
-
 OptimizerName = Literal["adamw", "muon"]
 
 

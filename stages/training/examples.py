@@ -87,7 +87,7 @@ def held_out_split(
 class ExampleSet:
     """Examples of the rows of a role, one or two a row; which rows train and which are held out.
 
-    `reasons` counts why rows were changed or dropped, `unused` the fields that ChatML cannot hold.
+    `reasons` counts why rows were changed or dropped, `unused` what the format lacks.
     """
 
     ids: list[str]
@@ -121,7 +121,7 @@ class ReadRow(NamedTuple):
 def read_examples(
     context: Context,
     columns: Sequence[str],
-    read: Callable[[Mapping[str, Any]], ReadRow],
+    read: Callable[[Sequence[Mapping[str, Any]]], Iterable[ReadRow]],
     *,
     noun: str,
     dropped: Sequence[str],
@@ -129,7 +129,8 @@ def read_examples(
 ) -> ExampleSet:
     """The rows of the role that the first of `columns` names: `conversation_id`, `preference_id`.
 
-    Dropped rows are counted with samples, as `noun`s; `dropped` are the reasons for it. InputError
+    `read` takes the rows of a group. Dropped rows are counted with samples, as `noun`s; `dropped`
+    are the reasons for it. InputError
     if they are too many, if nothing is left, or for ids that the model does not have.
     """
     config, reasons, unused = context.config, Counter[str](), Counter[str]()
@@ -137,9 +138,8 @@ def read_examples(
     role = f"{name.removesuffix('_id')}s"
     rows: list[tuple[Example, ...]] = []
     ids, sources, total = list[str](), list[str](), 0
-    for row in _rows(context, role, columns):
+    for row, (examples, reason, fields) in _read_rows(context, role, columns, read):
         total += 1
-        examples, reason, fields = read(row)
         unused += fields
         if reason is not None:
             reasons[reason] += 1
@@ -156,7 +156,7 @@ def read_examples(
     context.count(**{f"{noun}s": total, f"{noun}s_left_out": lost}, **reasons, **unused)
     for field, count in sorted(unused.items()):
         what = field.removesuffix("_unused").replace("_", " ")
-        context.log.warning("%s, which ChatML does not hold: %d", what, count)
+        context.log.warning("%s, which the chat format does not hold: %d", what, count)
     train, held_out = held_out_split(ids, config.held_out_share, config.seed)
     if not len(train):
         raise InputError(f"no {noun} is left to train on", where=role)
@@ -169,11 +169,17 @@ def read_examples(
     return ExampleSet(ids, rows, sources, train, held_out, reasons, unused)
 
 
-def _rows(context: Context, role: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _read_rows(
+    context: Context,
+    role: str,
+    columns: Sequence[str],
+    read: Callable[[Sequence[Mapping[str, Any]]], Iterable[ReadRow]],
+) -> Iterator[tuple[Mapping[str, Any], ReadRow]]:
     for source in context.many(role):
         for shard in source.shards():
             for group in shard.row_groups(list(columns)):
-                yield from group.to_pylist()
+                rows = group.to_pylist()
+                yield from zip(rows, read(rows), strict=True)
             context.check_stop()
 
 

@@ -21,6 +21,7 @@ from stages.tokens.chat_template import (
     TokenizerFiles,
     TokenizerWithTemplate,
     make_trained_record,
+    read_template,
     read_template_record,
 )
 from stages.training.alerts import Alert, Alerts, BaselineRun
@@ -352,18 +353,16 @@ def write_checkpoint(
 def write_tuned_checkpoint(
     context: Context, run: TrainedRun, start: Input, adapter: AdapterConfig | None = None
 ) -> None:
-    """Write the output `checkpoint` of a stage that trained `start` on conversations in ChatML."""
-    before = read_template_record(start)
-    record = make_trained_record(context.attempt.stage, before)
-    if before is not None and before["format"] != record["format"]:
-        context.log.warning(
-            "the chat template of %s is replaced by ChatML, which this stage trains with",
-            before["source"],
-        )
+    """Write the output `checkpoint` of a stage that trained `start` on what its own chat template
+    writes, or ChatML where it has none."""
+    template = read_template(start)
+    if template is None:
+        template = CHAT_TEMPLATE
+    record = make_trained_record(context.attempt.stage, read_template_record(start), template)
     write_checkpoint(
         context,
         run,
-        TokenizerWithTemplate(start, CHAT_TEMPLATE),
+        TokenizerWithTemplate(start, template),
         keep_optimizer=False,
         state_at=lambda training_step: {"chat_template": record},
         adapter=adapter,

@@ -137,15 +137,11 @@ def check_tokenizers(upstream: Sequence[Upstream]) -> None:
             )
 
 
-def check_tuning(config: Any, inputs: Inputs) -> Sequence[str]:
-    """What `dpo` asks of a plan; returns notes.
-
-    UsageError for a learning rate that one phase of unknown length cannot have, and for a
-    checkpoint without a tokenizer. The note: ChatML replaces an imported model's own template.
-    """
+def check_tuning(config: Any, inputs: Inputs) -> None:
+    """UsageError for a learning rate that one phase of unknown length cannot have, and for a
+    checkpoint without a tokenizer."""
     (start,) = inputs["checkpoint"]
     check_all(lambda: check_one_phase(config.learning_rate), lambda: tokenizer_checksum(start))
-    return _replaced_templates(start)
 
 
 def check_tuning_layout(layout: Layout, inputs: Inputs) -> None:
@@ -165,22 +161,3 @@ def check_adapter_layout(adapter: AdapterConfig | None, layout: Layout) -> None:
             where="execution.layout",
             hint="leave the layout out, or train the weights",
         )
-
-
-def _replaced_templates(start: Upstream) -> list[str]:
-    """Follow the checkpoint back: sft and dpo decided on it already, pretrain keeps it."""
-    if start.stage is None:
-        return []
-    if start.stage.name == "pretrain":
-        return [
-            note
-            for before in start.inputs.get("checkpoint", ())
-            for note in _replaced_templates(before)
-        ]
-    if start.stage.name != "import_model":
-        return []
-    if start.manifest is None:
-        return [f"ChatML replaces the chat template of {start.name}, if it has one"]
-    if start.manifest.counts.get("chat_templates"):
-        return [f"ChatML replaces the chat template of {start.name}"]
-    return []

@@ -28,10 +28,10 @@ import zstandard
 from tokenizers import AddedToken, Tokenizer
 
 from stages.examples.messages import message
-from stages.pack.chat_format import ChatML, JinjaFormat, Learning
 from stages.tokenizer.training import train, transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE
 from stages.tokens.vocabulary import SpecialTokens
+from stages.training.chat_format import ChatML, JinjaFormat, Learning
 from stages.training.token_marks import LEARNT
 from tests.benchmarks.extraction import table
 

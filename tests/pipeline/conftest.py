@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,14 +24,38 @@ from stages.engine.protocol import stage_named
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
 from tests.stages.classify.conftest import save_model
+from tests.stages.harness.conftest import DATA, FILES
 
 __all__ = ["save_model"]
 
 HERE = Path(__file__).parent
 TINY = HERE / "tiny.yaml"
 FURTHER = HERE / "further.yaml"
-FURTHER_STEPS = ("later_passages", "classify", "semantic_dedup", "score", "merge_checkpoints")
-"""Steps of that recipe; only tests that name one of them run it."""
+WITH_HARNESS = HERE / "with_harness.yaml"
+FURTHER_STEPS = (
+    "later_passages",
+    "classify",
+    "semantic_dedup",
+    "score",
+    "merge_checkpoints",
+    "reference",
+    "preference",
+    "long_context",
+    "memorisation",
+    "harness",
+    "import_scores",
+    "judge",
+)
+"""Steps of these recipes; only tests that name one of them run them."""
+HARNESS_RESULTS = {
+    "results": {"quiz": {"alias": "quiz", "acc,none": 0.6, "acc_stderr,none": 0.244949}},
+    "versions": {"quiz": 1.0},
+    "n-shot": {"quiz": 0},
+    "n-samples": {"quiz": {"original": 5, "effective": 5}},
+    "config": {"model": "hf", "model_args": {"pretrained": "org/model"}},
+    "lm_eval_version": "0.4.13",
+}
+"""What lm-eval writes at the end of a run."""
 LONGEST_SECONDS = 1_200
 """For a test and the whole run that its fixtures make first; a busy machine takes minutes."""
 
@@ -105,12 +131,27 @@ def ran_further(
     tiny_store: Path, save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Ran:
     """A copy of that store in which the further steps have been run too. Not to be changed."""
-    further = Ran(copy_store(tiny_store, tmp_path_factory.mktemp("further") / "store"), FURTHER)
-    folder = str(save_model(("News", "Arts", "Sport")))
-    files = snapshot_entry("encoder", {"root": folder, "files": ["*"]}, folder)
-    further.store.set_ref("snapshots/encoder", *take_snapshot(further.store, files).name)
+    root = tmp_path_factory.mktemp("further")
+    recipe = WITH_HARNESS if find_spec("lm_eval") else FURTHER
+    further = Ran(copy_store(tiny_store, root / "store"), recipe)
+    results = {"results_2026-01-02T03-04-05.json": json.dumps(HARNESS_RESULTS)}
+    for name, folder in {
+        "encoder": save_model(("News", "Arts", "Sport")),
+        "results": write_files(root / "results", results),
+        "tasks": write_files(root / "tasks", {**FILES, **DATA}),
+    }.items():
+        files = snapshot_entry(name, {"root": str(folder), "files": ["**"]}, str(folder))
+        further.store.set_ref(f"snapshots/{name}", *take_snapshot(further.store, files).name)
     assert execute(further.pipeline(), jobs=1).is_done
     return further
+
+
+def write_files(folder: Path, files: dict[str, str]) -> Path:
+    """The folder, in which these files are."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
 
 
 @pytest.fixture
@@ -168,6 +209,8 @@ def without(copy: Ran) -> Callable[[str], tuple[PlannedStep, Manifest]]:
     from artifacts_schema.store.gc import remove_artifact
 
     def forget(instance: str) -> tuple[PlannedStep, Manifest]:
+        if instance == "harness":
+            pytest.importorskip("lm_eval", reason="needs lm-eval: pip install 'ingot[harness]'")
         step = copy.step(instance)
         assert step.manifest is not None
         remove_artifact(copy.store, step.manifest)

@@ -25,6 +25,15 @@ from stages.training.monitor import RunLog
 
 pytestmark = pytest.mark.faults
 
+WITHOUT_SHARDS = {
+    "pretrain": "measured",
+    "reference": "checkpoint files written",
+    "preference": "checkpoint written",
+    "import_scores": "payload written",
+    "judge": "answer kept",
+}
+"""Steps that map no shards, and where they are suspended; others with a shard written."""
+
 
 def suspend_at(point: str, times: int) -> None:
     """From now on this process stops when it passes the point so many times."""
@@ -163,7 +172,7 @@ def test_one_that_wakes_up_after_its_successor_has_committed_leaves_nothing(
 ):
     step, before = without(instance)
     store = copy.store
-    point = "measured" if instance == "pretrain" else "shard written"
+    point = WITHOUT_SHARDS.get(instance, "shard written")
     zombie = suspended(step, store, point, 1)
     Successor(step, store, "manifest linked").go_on()
     assert wake(zombie) == LOST
@@ -174,9 +183,31 @@ def test_one_that_wakes_up_after_its_successor_has_committed_leaves_nothing(
     assert not store.work_state(step.key).running
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("instance", ["reference", "preference", "judge"])
+def test_one_that_wakes_up_while_its_successor_works_changes_nothing(copy, without, instance):
+    """The successor has taken over what it left, and is further on by then."""
+    step, before = without(instance)
+    store = copy.store
+    point = WITHOUT_SHARDS[instance]
+    zombie = suspended(step, store, point, 1)
+    successor = Successor(step, store, point)
+    assert wake(zombie) == LOST
+    assert successor.go_on() == 0
+    faults.is_same_artifact(store, step, before)
+    assert not store.work_state(step.key).exists
+
+
 @pytest.mark.parametrize(
     "instance",
-    ["signals[web]", *(pytest.param(step, marks=pytest.mark.full) for step in FURTHER_STEPS)],
+    [
+        "signals[web]",
+        *(
+            pytest.param(step, marks=pytest.mark.full)
+            for step in FURTHER_STEPS
+            if step not in WITHOUT_SHARDS
+        ),
+    ],
 )
 def test_only_the_holder_of_the_lease_records_shards(copy, without, instance):
     """The woken one has a shard ready; its successor finds only records of its own."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from stages.engine.protocol import Upstream
 from stages.evaluate.stage import Evaluate
 from stages.examples.messages import message
 from stages.export.folder import model_folder
@@ -197,16 +196,33 @@ def test_several_named_templates_survive_the_way(
     assert AutoTokenizer.from_pretrained(tmp_path).chat_template == named
 
 
-def test_a_plan_notes_that_an_imported_template_will_be_replaced(imported):
-    stage, config = Dpo, Dpo.Config()
-    known = Upstream("bring", "checkpoint", "checkpoint", ImportModel, None, imported[0])
-    planned = Upstream("bring", "checkpoint", "checkpoint", ImportModel)
-    (note,) = stage.check_plan(config, {"checkpoint": [known]})
-    assert "bring" in note
-    assert "ChatML" in note
-    (note,) = stage.check_plan(config, {"checkpoint": [planned]})
-    assert "if it has one" in note
-    tuned = Upstream(
-        "tune", "checkpoint", "checkpoint", Sft, read_inputs=lambda: {"checkpoint": [known]}
+@pytest.mark.parametrize("template", ["tokenizer", "chatml"])
+def test_preferences_keep_the_template_that_the_model_was_tuned_with(
+    run_stage, read_input, given, imported, tuned, template
+):
+    checkpoint = tuned(imported, template=template)
+    rows = [
+        {
+            "preference_id": f"{n:032x}",
+            "source": "s",
+            "prompt": [message("user", f"say yes {n}")],
+            "chosen": [message("assistant", "yes")],
+            "rejected": [message("assistant", "no")],
+            "metadata": "{}",
+        }
+        for n in range(8)
+    ]
+    inputs = {
+        "checkpoint": [checkpoint],
+        "preferences": [given("preferences", {"00000.parquet": rows})],
+    }
+    preferred = run_stage(Dpo, {"precision": "fp32"}, inputs, QUICK), "checkpoint"
+    before, after = (
+        read_input(run_stage(Export, {}, {"checkpoint": [one]}), "release")
+        for one in (checkpoint, preferred)
     )
-    assert not stage.check_plan(config, {"checkpoint": [tuned]})
+    own = OWN if template == "tokenizer" else CHAT_TEMPLATE
+    assert before.read_bytes("chat_template.jinja") == own.encode()
+    assert after.read_bytes("chat_template.jinja") == own.encode()
+    card = after.read_bytes("README.md").decode()
+    assert ("its own, unchanged (from snapshot llama)" in card) == (template == "tokenizer")

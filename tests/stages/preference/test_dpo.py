@@ -14,9 +14,10 @@ from stages.examples.messages import message
 from stages.model.files import read_model
 from stages.preference.page import page
 from stages.preference.stage import Dpo, Preference, Reference
-from stages.preference.task import answer_segments, with_mismatches
+from stages.preference.task import with_mismatches
 from stages.tokens.chat import render_segments
 from stages.training.examples import ExampleSet, encode_example
+from tests.stages.preference.answers import answer_segments
 
 QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
 TINY = {

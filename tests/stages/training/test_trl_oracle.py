@@ -9,13 +9,14 @@ from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.model.huggingface.families import to_config, to_weights
 from stages.preference.losses import AnswerPairs, LossSettings, preference_losses
-from stages.preference.task import answer_log_probabilities, answer_segments, pack_pairs
+from stages.preference.task import answer_log_probabilities, pack_pairs
 from stages.tokenizer.training import train
 from stages.tokens.chat import CHAT_TEMPLATE, TURN_END, render_segments
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING
 from stages.training.config import TrainingExecution
 from stages.training.examples import encode_example, pack_rows
 from stages.training.runtime import runtime
+from tests.stages.preference.answers import answer_segments
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,7 +18,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from artifacts_schema.errors import InputError
 from stages.examples.messages import message
-from stages.pack.chat_format import JinjaFormat, Learning, Refused, check_format
+from stages.training.chat_format import JinjaFormat, Learning, Refused, check_format
 from stages.training.token_marks import LEARNT, SPEAKERS, speakers_of
 
 LLAMA = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")

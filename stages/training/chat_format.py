@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from artifacts_schema.errors import InputError
-from stages.pack.config import LearntTurns
 from stages.tokens.chat import (
     CHAT_TEMPLATE,
     LocatedTokens,
@@ -31,6 +31,7 @@ from stages.tokens.chat import (
 from stages.tokens.chat_template import render_conversations
 from stages.tokens.isolated import MARK
 from stages.tokens.vocabulary import SpecialTokens
+from stages.training.config import LearntTurns
 from stages.training.token_marks import SPEAKERS, make_marks
 
 if TYPE_CHECKING:
@@ -396,6 +397,19 @@ def check_format(chat_format: ChatML | JinjaFormat) -> bool:
             hint="use another template, or `template: chatml`",
         )
     return len(made) == 1
+
+
+def count_unwritten(
+    messages: Sequence[Mapping[str, Any]], rows: Sequence[EncodedRow]
+) -> Counter[str]:
+    """What a template did not write of messages, and weights other than 0 and 1."""
+    counts = Counter[str]()
+    for one in messages:
+        thought, weight = (one.get("reasoning") or "").strip(), one.get("weight")
+        lacking = bool(thought) and not any(thought in made.text for made in rows)
+        counts["messages_with_reasoning_unused"] += lacking
+        counts["messages_with_weight_unused"] += weight is not None and weight not in (0, 1)
+    return +counts
 
 
 def choose_format(
