@@ -30,7 +30,7 @@ from stages.signals.named_values import (
     may_join,
 )
 from stages.signals.outputs import Span
-from stages.signals.secret_values import is_placeholder, is_random, looks_secret
+from stages.signals.secret_values import is_mixed, is_placeholder, is_random, looks_secret
 
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
@@ -118,7 +118,12 @@ _SERVICE = (
 )
 """Whole words: a value before is none, so a search does not try each part of it as one."""
 
-_SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
+_SCHEME = (
+    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate)"
+    r"(?:\s|&nbsp;){1,2}(?:[\"'] ?[+.&] ?[\"'])?"
+)
+"""Schemes of HTTP's `Authorization`, and the plus of `"Bearer " + "…"`."""
+
 _NAMED = re.compile(
     rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
@@ -130,16 +135,23 @@ _NAMED = re.compile(
 _CALLED = re.compile(
     r"(?:jwt\.(?:sign|verify|encode|decode)|create_?hmac|hmac\.new|fernet|aes\.new|secretkeyspec"
     r"|(?:client|bot|discord)\.(?:login|run|start)|set_?(?:api_?)?(?:key|token|secret)"
-    r"|(?:vault|sonar)[. ]login|app_?id|sonar\.token)"
-    rf"(?:\([^()\n]{{0,60}}?|[= ])b?(?P<quote>{QUOTE})?\Z",
+    r"|(?:vault|sonar)[. ]login|app_?id|sonar\.token|login\((?:api_?)?(?:key|token))"
+    rf"(?:\([^()\n]{{0,60}}?|{QUOTE}?\s?[=: ]\s?)b?(?P<quote>{QUOTE})?\Z",
     re.IGNORECASE,
 )
 _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 """Calls and commands whose argument is a secret, and the name of OpenWeather's keys."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
-_SURE_NAME = re.compile(r"api[_ .-]?key|secret|(?:access|auth|api|bot)[_-]?token", re.IGNORECASE)
-_ASSIGNED = re.compile(rf"(?:{ASSIGNS}|{ARGUMENT}){QUOTE}?\Z")
+_SURE_NAME = re.compile(
+    r"api[_ .-]?key|secret|(?:access|auth|api|bot|refresh|session|bearer|invalid|my)[ _-]?token"
+    r"|token d[e'\u2019] ?a|jeton|令牌|トークン|токен|withToken",
+    re.IGNORECASE,
+)
+_ASSIGNED = re.compile(
+    rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT})|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
+    re.IGNORECASE,
+)
 _SHORT_HEX = re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{20,31}\Z")
 _SECRET_NEAR = re.compile(
     r"(?<![a-z])(?:jwt|api|secret|auth|encrypt\w*|sign(?:ing)?|client|credential)s?(?![a-z])",
@@ -150,12 +162,15 @@ _PUBLIC_NEAR = re.compile(
 )
 
 _BEARER = re.compile(r"bearer|authorization", re.IGNORECASE)
-_NUMBER_BEFORE = re.compile(r"(?<![\w|])([0-9]{1,10})\|\Z")
+_NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9_|])([0-9]{1,10})\|\Z")
 _NUMBERED = re.compile(r"[A-Za-z0-9]{40}(?:[0-9a-f]{8})?")
 _LONGEST_NUMBER = 12
 """Tokens of Laravel's Sanctum have the number of their row before them: `1234|…`."""
 
-_BASIC_BEFORE = re.compile(r"authorization\W{1,12}basic\s{1,2}\Z", re.IGNORECASE)
+_BASIC_BEFORE = re.compile(
+    r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s|[\"'_]auth[\"']?\s?[:=]\s?[\"']?)\Z",
+    re.IGNORECASE,
+)
 _LONGEST_BASIC = 34
 
 _LEAD_CHARACTERS = string.ascii_letters + string.digits + "!#$%&*+./?@^_~-"
@@ -206,6 +221,9 @@ _NAMED_AFTER = re.compile(
 
 _AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/].{0,50}?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+_TWILIO_BEFORE = re.compile(r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}[\"']?[\s,:;=|]{1,4}[\"']?\Z")
+_TWILIO_SECRET = re.compile(r"[0-9a-f]{32}")
+"""The secret right after the public part of a login: of AWS and of Twilio."""
 
 
 def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
@@ -278,12 +296,12 @@ def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -
     for name in _match_names(text, start, hints):
         if _BEARER.fullmatch(name["name"]) and not is_short:
             # What HTTP's scheme, or the header itself, has right behind it.
-            return not name["tail"] and (
+            return name["tail"].lower() in ("", "_auth", "auth") and (
                 name["name"][0] in "bB"
                 or name["scheme"] is not None
                 or _ASSIGNED.match(text, name.end("name"), start) is not None
             )
-        if name["firm"] is not None and _ASSIGNED.match(text, name.end("name"), start):
+        if _ASSIGNED.match(text, name.end("name"), start):
             around = text[max(0, name.start() - 12) : name.end()]
             return _SURE_NAME.search(around) is not None and not _PUBLIC_NEAR.search(around)
     return False
@@ -293,7 +311,10 @@ def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
     """Whether the head of its column or a comment after it says that a value is a secret."""
     if _HEX.match(value):
         head = find_head(text, start)
-        return _SURE_NAME.search(head) is not None and not _OTHER_TAIL.search(head)
+        if _SURE_NAME.search(head) is not None and not _OTHER_TAIL.search(head):
+            return True
+        comment = _NAMED_AFTER.match(text, start + len(value))
+        return comment is not None and _SURE_NAME.search(comment[0]) is not None
     return _NAMED_AFTER.match(text, start + len(value)) is not None or (
         _NAMED_COLUMN.search(find_head(text, start)) is not None
     )
@@ -304,7 +325,9 @@ def _read_value(text: str, start: int) -> str | None:
     match = _VALUE.match(text, start)
     if match is None or text[match.end() : match.end() + 1] in ("(", "["):
         return None
-    return match[0].rstrip(".")
+    value = match[0].rstrip(".")
+    at = value.find("@")  # In an address what follows is the host.
+    return value[:at] if at >= 16 and "://" in text[max(0, start - 60) : start] else value
 
 
 def _is_named(text: str, start: int, value: str, hints: Sequence[int]) -> bool:
@@ -366,17 +389,20 @@ def _tells_hex(name: str) -> bool:
 
 
 def _is_aws_secret(text: str, start: int, value: str) -> bool:
-    """Whether a value is the secret part of the AWS key that stands before it."""
+    """Whether a value is the secret part of the key of AWS or Twilio that stands before it."""
+    if _TWILIO_SECRET.fullmatch(value):
+        return _TWILIO_BEFORE.search(text, max(0, start - 50), start) is not None
     if not _AWS_SECRET.fullmatch(value):
         return False
     return _AWS_KEY_BEFORE.search(text, max(0, start - 80), start) is not None
 
 
 _SALTED = re.compile(
-    r"(?:(?:auth|logged_in|nonce)_(?:key|salt)|secret_?key(?:_base)?|(?:session|cookie|jwt|app|api|client)_?secret"
-    rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})(?P<quote>[\"'])"
+    r"(?:(?:auth|logged_in|nonce|jwt|app|api|hash)_?(?:key|salt)|secret(?:[_.-]?(?:key|token))?(?:_base)?"
+    r"|jwt\.sign\([\w.{}: ]{1,60}, (?=[\"'])"
+    rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})?(?P<quote>[\"'])"
     r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)"
-    r"|\s?=\s?(?P<bare>[^\s\"'`]{40,128})(?=\s|\Z))",
+    r"|\s?[=:]\s?(?P<bare>[^\s\"'`]{40,128})(?=\s|\Z))",
     re.IGNORECASE,
 )
 _PHRASE = re.compile(
@@ -395,8 +421,8 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
-_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "_SECRET", "ecret")
-_ASSIGNING = re.compile(r"[=:\"']")
+_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecret", "jwt.sign(")
+_ASSIGNING = re.compile(r"[=:\"'(]")
 
 
 def _find_all(text: str, literal: str) -> Iterator[int]:
@@ -416,7 +442,8 @@ def find_salts(text: str) -> Iterator[Span]:
             continue
         group = "bare" if match["value"] is None else "value"
         value = match[group]
-        if len(_SIGNS.findall(value)) < 5 or not is_random(value, 430):
+        signs = len(_SIGNS.findall(value))
+        if not is_random(value, 430) or signs < (2 if is_mixed(value) else 5):
             continue
         if _PHRASE.search(value):
             continue

@@ -41,14 +41,8 @@ def find_url_passwords(text: str) -> Iterator[Span]:
     """The password of each `scheme://user:password@host`."""
     if "@" not in text:
         return
-    place = text.find("@tcp(")
-    while place >= 0:
-        login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
-        if login is not None and login["password"] != login["user"]:
-            password = login["password"]
-            if is_password(password) or is_chosen_words(password):
-                yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-        place = text.find("@tcp(", place + 1)
+    for sign in ("@tcp(", "@(", "@unix("):
+        yield from _find_driver_logins(text, sign)
     if "://" not in text:
         return
     for match in _LOGIN.finditer(text):
@@ -64,16 +58,29 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         yield Span(*match.span("password"), "url_password", "<secret:url_password>")
 
 
+def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
+    """The passwords of addresses without a scheme before each `sign`."""
+    place = text.find(sign)
+    while place >= 0:
+        login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
+        if login is not None and login["password"] != login["user"]:
+            password = login["password"]
+            if is_password(password) or is_chosen_words(password):
+                yield Span(*login.span("password"), "url_password", "<secret:url_password>")
+        place = text.find(sign, place + 1)
+
+
 _WHO = r"[^\s:\"'`/|]{1,40}"
 _SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
-_ARGUMENT = r"(?:[\"'][^\n\"']{0,64}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
+_ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
 _LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
     r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
 )
 _STATED = (
-    rf"\w{{0,8}}(?:\s?[:=]|\s(?:is|are|ist|sind))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
+    r"\w{0,8}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
     r"(?P<loose>[^\s\"'`<>|]{8,64})"
 )
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -102,6 +109,9 @@ _COMMANDS = _shapes(
         "smbclient": rf"smbclient [^\n|;]{{0,80}}?(?-i:-U) ?[\"']?[^\s%\"']{{1,40}}%{_SURE}",
         "plink": rf"plink [^\n|;]{{0,80}}?-pw {_SURE}",
         "lftp": rf"lftp [^\n|;]{{0,40}}?-u [\"']?[^\s,]{{1,40}},{_SURE}",
+        " -u": rf" -u ?[\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
+        "--user": rf"--user(?:name)?[ =][\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
+        "openssl ": rf"openssl [^\n|;]{{0,80}}? (?-i:-k|-K) {_SURE}",
         "freerdp": rf"freerdp [^\n|;]{{0,80}}?/p:{_SURE}",
     }
 )
@@ -114,6 +124,9 @@ _CALLS = _shapes(
     **{
         "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
         "mysqli(": rf"mysqli{_THREE}",
+        "connect(": rf"connect{_THREE}",
+        "database(": rf"database{_THREE}",
+        "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",
         "getconnection(": rf"getConnection{_THREE}",
         "wifi.begin": rf"wifi\.begin{_TWO}",
@@ -134,7 +147,21 @@ _STATEMENTS = _shapes(
         "securestring": rf"securestring (?:-String )?{_SURE}",
         "login": rf"login{_STATED}",
         "cred": rf"cred{_STATED}",
-        "sqlplus": r"sqlplus [^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "sqlplus": r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "thin:": r"thin:[\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "connect(": r"connect\([\"'][\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "secret ": rf"secret [0589] {_SURE}",
+        "ascii 0": rf"ascii 0 {_SURE}",
+        "nickserv": rf"nickserv(?::| identify)(?: identify)? (?:[\w-]{{1,20}} )?{_SURE}",
+        "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
+        "keypass": rf"keypass(?:word)?[ =:]{{1,3}}{_SURE}",
+        ":5432:": rf":5432:[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}",
+        ":3306:": rf":3306:[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}",
+        ":*:": rf":\*:[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}",
+        "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
+        "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
+        "{password,": rf"\{{password, ?{_LITERAL}",
+        '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }
 )
 """Commands and prose without a flag."""
@@ -167,6 +194,9 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
         place = lowered.find("sudo -", place + 1)
 
 
+_SURE_CALL = re.compile(r"@|basic|connect|login", re.IGNORECASE)
+
+
 def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     """The password that a command or a call has; a loose one must stand out of prose."""
     group = match.lastgroup or "sure"
@@ -177,8 +207,8 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     if is_quoted and after not in ('"', "'", "\\"):
         return
     is_found = is_password(value) and (group != "loose" or is_strong_password(value))
-    if not is_found and (group == "sure" or (group == "call" and "@" in match[0])):
-        is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", ""))
+    if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(match[0]))):
+        is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))
         is_found = is_found or (is_quoted and is_chosen_number(value))
     if is_found:
         yield Span(begin, begin + len(value), "password", "<secret:password>")

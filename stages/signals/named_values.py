@@ -23,7 +23,7 @@ _CLOSE = (
     r"|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){0,3}"
 )
 _TYPE = (
-    r"(?::\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
+    r"(?: As [A-Z]\w{2,12}(?= = )|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
 )
 """Between a name and `=`: a type (`: str`), or the accessors of C#."""
 
@@ -63,7 +63,7 @@ VERB = (
 """Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
 languages: `password for the guest wifi is`."""
 
-ASSIGNS = rf"{_CLOSE}\s{{0,4}}{_TYPE}{_SIGN}\s{{0,4}}"
+ASSIGNS = rf"{_CLOSE}(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}\s{{0,4}}"
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
     rf"{QUOTE},\s{{0,4}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
@@ -84,7 +84,8 @@ CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\||\?\?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"']))?"
+    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"'])"
+    r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 

@@ -34,6 +34,7 @@ from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
     is_password,
+    is_phrase,
     is_strong_password,
 )
 
@@ -49,7 +50,7 @@ _FOREIGN = (
     r"|[şs]ifre(?:si|m|niz)?"
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
     r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
-    r"|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
+    r"|code (?:du )?wi-?fi|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
     "|".join(
@@ -87,6 +88,7 @@ _FOREIGN_HINTS = (
         ("ك", "كلمة"),
         ("ס", "סיסמ"),
     ),
+    *(("é", "code wifi"), ("é", "code wi-fi"), ("é", "code du wi")),
     *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
 )
 """Those of other languages, and a character that a longer text of the language has."""
@@ -106,7 +108,7 @@ _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
     rf"|(?P<verb>{VERB})"
-    rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}\(?))"
+    rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -118,6 +120,7 @@ _OTHER_TAIL = re.compile(
     r"|require",
     re.IGNORECASE,
 )
+_RESET_TO = re.compile(r"(?:re)?set to", re.IGNORECASE)
 _ABOUT_PASSWORDS = re.compile(
     r"polic|length|strength|hint|rule|hash|manager|list|complex|encod|algorithm|format|authent"
     r"|requirement|expir|forgot|lost|reset",
@@ -128,7 +131,10 @@ _HASHED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _USER_BEFORE = re.compile(
-    r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine)\b[^\n]{1,44}\Z", re.IGNORECASE
+    r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
+    r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
+    r"[^\n]{1,44}\Z|\blogin [^\s]{1,40}\n\s{0,12}\Z",
+    re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _SURE_VERBS = re.compile(
@@ -150,7 +156,11 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
-            elif lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place):
+            if text.startswith("passwd --stdin", place):
+                yield from find_piped(text, place)
+            elif match is None and (
+                lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place)
+            ):
                 yield from find_piped(text, place)
             if hint == "pass":
                 yield from _find_before_name(text, place)
@@ -173,17 +183,21 @@ def _choose_hints(lowered: str) -> Sequence[str]:
     return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
 
 
+_KEYS_AFTER = re.compile(r"\{(?:enter|tab)\}\Z|\\n\Z", re.IGNORECASE)
+"""The keys that a test of a page types after a password."""
+
+
 def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     """The value of a match, if the name is one of a password and the value looks like it."""
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
         return
-    if _ABOUT_PASSWORDS.search(match["verb"] or ""):
+    if _ABOUT_PASSWORDS.search(_RESET_TO.sub("", match["verb"] or "")):
         return
     if match["short"] and not _may_be_short(text, match):
         return
     group = "quoted" if match["quoted"] is not None else "bare"
-    value = match[group]
+    value = _KEYS_AFTER.sub("", match[group])
     if group == "bare":
         value = cut_bare(value)
         if match["firm"] and _is_variable(text, match, value):
@@ -250,6 +264,8 @@ def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     quoted = match["quoted"] is not None
     start, end = match.start(), match.start("quoted" if quoted else "bare") + len(value)
     before = text[max(0, start - 60) : start]
+    if is_phrase(value) and not _ABOUT_BEFORE.search(before):
+        return _may_be_phrase(text, match, end, quoted)
     if (match["short"] and before[-1:] not in ("_", ".")) or _ABOUT_BEFORE.search(before):
         return False
     firm = match["firm"]
@@ -301,6 +317,21 @@ def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     if _CODE_BEFORE.search(above) or _CODE_AFTER.match(text, end):
         return False
     return has_joined_words(value) or value.isdecimal() or _has_login(text, start, end, before)
+
+
+def _may_be_phrase(text: str, match: re.Match[str], end: int, quoted: bool) -> bool:
+    """Whether three words or more that hyphens join are assigned or stated, not what code names."""
+    firm = match["firm"]
+    if firm is None:
+        if match["plain"] is not None:
+            return quoted or _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+        return _SURE_VERBS.search(match["verb"]) is not None
+    if firm.endswith(">"):
+        return text.startswith("</", end)
+    return quoted or _PHRASE_AFTER.match(text, end) is not None
+
+
+_PHRASE_AFTER = re.compile(r"[,;&'\"<|@]|\s|[.!]?\Z")
 
 
 def _has_login(text: str, start: int, end: int, before: str) -> bool:
@@ -375,7 +406,11 @@ def _is_no_name(value: str) -> bool:
 def _may_be_short(text: str, match: re.Match[str]) -> bool:
     """Whether `pass` is the name of a password: not a verb, not the result of a test."""
     if match["plain"]:
+        if match["quoted"] is not None and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0:
+            return True
         return _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+    if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
+        return True
     return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
 
 

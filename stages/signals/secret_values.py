@@ -97,7 +97,7 @@ _LEET_WORD = re.compile(
 
 
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_LONGEST_RUN, _LONGEST_RUN_OF_ONE_CASE = 3.6, 6.0
+_LONGEST_RUN, _LONGEST_RUN_OF_ONE_CASE, _LONGEST_RUN_OF_LETTERS = 3.6, 6.0, 3.2
 """Mean characters of a hump of a random value at most: of 20 letters and digits 99.5 % have fewer,
 names of programs (`getSecretFromVault2`) mostly more."""
 
@@ -137,7 +137,9 @@ def looks_secret(value: str) -> bool:
         return False
     if _ONE_CHARACTER.search(value):
         return False
-    if not (_DIGIT.search(value) and _LETTER.search(value)) or _ADDRESS.match(value):
+    if not _LETTER.search(value) or _ADDRESS.match(value):
+        return False
+    if not _DIGIT.search(value) and not _is_mixed_long(value):
         return False
     if (
         "://" in value
@@ -157,6 +159,13 @@ def looks_secret(value: str) -> bool:
         return False
     run = len(longest) / max(1, len(_HUMPS.findall(longest)))
     return run <= (_LONGEST_RUN if _CASES.search(longest) else _LONGEST_RUN_OF_ONE_CASE)
+
+
+def _is_mixed_long(value: str) -> bool:
+    """Whether letters alone change their case as chance makes them do: of 24 and more."""
+    if len(value) < 24 or not _CASES.search(value) or not is_random(value, 400):
+        return False
+    return len(value) <= _LONGEST_RUN_OF_LETTERS * len(_HUMPS.findall(value))
 
 
 def _join_parts(value: str) -> str:
@@ -191,9 +200,10 @@ def is_mixed(value: str) -> bool:
     if len(value) < 8 or not _CASES.search(value):
         return False
     is_plain = not _DIGIT.search(value) and len(_SIGN.findall(value)) < 2
+    classes = len(_CLASSES.findall(value))
     if is_plain and len(value) < 12:
-        return False
-    return 2 * len(_CLASSES.findall(value)) >= len(value)
+        return len(value) > 9 and 3 * classes >= 2 * len(value)
+    return 2 * classes >= len(value)
 
 
 def is_strong_password(value: str) -> bool:
@@ -284,3 +294,16 @@ def is_chosen_number(value: str) -> bool:
 def has_joined_words(value: str) -> bool:
     """Whether a value shows its words: `Hamburg-zephyr-ember`, `sunflowerMustang`."""
     return len(_WORD.findall(value)) > 1
+
+
+_FILLING = re.compile(r"of|the|to|in|on|out|up|and|or|by|at|well|non|all|end|off|per|pre|sub|x")
+
+
+def is_phrase(value: str) -> bool:
+    """Whether a value is three words or more of a passphrase, joined by hyphens: `otter-cobalt-ember`."""
+    words = value.split("-")
+    return (
+        len(words) > 2
+        and is_chosen_words(value)
+        and not any(len(word) < 3 or _FILLING.fullmatch(word.lower()) for word in words)
+    )
