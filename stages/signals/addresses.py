@@ -70,6 +70,17 @@ _NOBODYS = (
 )
 """What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
 
+_SAMPLE = re.compile(
+    r"(?:(?:your|my|user|some|first|last|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|last|id|login"
+    r"|account|person|john\.?doe|jane\.?doe))@(?:(?:your|my|some|the)?-?(?:domain|company|organi[sz]ation|email|mail|site"
+    r"|website|provider|host|server|business|firm|corp|school)\.(?:com|org|net|tld|edu|io|co)|(?:foo|bar|acme|abc|xyz)\.(?:com|org|net))",
+    re.IGNORECASE,
+)
+"""What forms show as an address: `name@domain.com`, `you@company.com`."""
+
+_SLOT_AFTER = re.compile(r" ?<-|\$\w|\[\[")
+"""Slots of R's objects: `object@slot.name <- 1`."""
+
 _HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z")
 """`@ann@instance` names an account of the Fediverse."""
 
@@ -108,6 +119,8 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
         if _HANDLE_BEFORE.search(text, max(0, start - 2), start) or _OBJECT.match(text, at + 1):
             continue
         if f".{text[at + 1 : end].lower()}".endswith(_NOBODYS):
+            continue
+        if _SAMPLE.fullmatch(text, start, end) or _SLOT_AFTER.match(text, end):
             continue
         yield start, end
         free = end
@@ -275,7 +288,7 @@ _VERSION_WORDS = re.compile(
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
     r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z"
-    r"|[A-Z][A-Za-z]{2,20}/\Z",
+    r"|(?<![:\w])[A-Z][A-Za-z]{2,20}/\Z",
     re.IGNORECASE,
 )
 """Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`)."""
@@ -327,6 +340,20 @@ def _is_public(address: str) -> bool:
 _FEW_VERSIONS = 32
 """Above this a first part is hardly a version's, and most networks lie there."""
 
+_PRODUCT_BEFORE = re.compile(
+    r"(?<![A-Za-z])(?:\.NET|[A-Z][A-Za-z+#]{2,20}|[A-Z]{2,8}|[a-z]{1,2}[A-Z][a-z]+|changelog:|#{1,4} ?\[?|to|from)"
+    r"(?:[ ]|(?<=[\[# ]))\Z"
+)
+_PRODUCT_AFTER = re.compile(
+    r"[^\n]{0,3}(?:\(?(?:64|32)-bit|or (?:later|newer|higher|above|older)|and (?:later|newer|earlier|above)|for (?:Windows|Mac|Linux|Android|iOS))"
+    r"|\]? - (?:\d{4}|[A-Z]?[a-z]+)|\]?\(http|\.(?:tar|zip|exe|msi|deb|rpm|jar|whl|dmg|apk|gz|tgz|7z)\b|[_-][a-z]",
+)
+_CHANGED = re.compile(r"(?:up|down)(?:grad|dat)\w{1,3}|bump\w{0,3}|migrat\w{1,3}|changelog|release", re.IGNORECASE)
+_FILE_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9]*[_-]\Z")
+_ADDRESS_NAME = re.compile(r"(?:\b|_)(?:ip|addr|host|from|by|client|server|node)[_-]\Z", re.IGNORECASE)
+_MOST_OF_SECOND = 48
+"""The second part of a version is hardly ever above this; of an address it mostly is."""
+
 _LINE_REACH = 120
 _PACKAGE_BEFORE = re.compile(
     r"[\w\])]\s?(?:[=~!<>]=|===)\s?\Z|~> ?\Z|\bgem\s{1,4}[\"'][\w-]{1,60}[\"'],\s{0,4}[\"']\Z"
@@ -355,6 +382,23 @@ def _follows_version(text: str, start: int) -> bool:
     return _VERSION_EARLIER.search(line) is not None and not _ADDRESS_RIGHT_BEFORE.search(line)
 
 
+def _is_of_product(text: str, start: int, address: str) -> bool:
+    """Whether the name of a program or file is right before a number whose parts a version has."""
+    end = start + len(address)
+    near = text[max(0, start - _LOOK_BACK) : start]
+    if _FILE_BEFORE.search(near) and not _ADDRESS_NAME.search(near):
+        return True
+    if int(address.split(".")[1]) > _MOST_OF_SECOND or _ADDRESS_WORDS.search(near):
+        if not _CHANGED.search(near):
+            return False
+    if _PRODUCT_AFTER.match(text, end):
+        return True
+    line = near.rsplit("\n", 1)[-1]
+    return _PRODUCT_BEFORE.search(line) is not None and (
+        not line.endswith(("to ", "from ")) or _CHANGED.search(line) is not None
+    )
+
+
 def _is_version(text: str, start: int, address: str) -> bool:
     """Whether a word says so, or four short numbers have none before that speaks of an address.
 
@@ -365,9 +409,13 @@ def _is_version(text: str, start: int, address: str) -> bool:
         return False
     if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
         return True
-    if int(parts[0]) < _FEW_VERSIONS and _follows_version(text, start):
+    if int(parts[0]) < _FEW_VERSIONS and (
+        _follows_version(text, start) or _is_of_product(text, start, address)
+    ):
         return True
-    if len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
+    if len(set(parts)) == 1 or (
+        len("".join(parts)) > _SHORT_ADDRESS and max(map(int, parts)) >= _FEW_VERSIONS
+    ):
         return False
     if parts == [str(int(parts[0]) + step) for step in range(4)]:
         return True

@@ -128,7 +128,7 @@ _NAMED = re.compile(
     rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
     rf"|{VERB})(?P<scheme>{_SCHEME})?"
-    r"|[ \u00a0\t]{1,2})"
+    r"|(?<=bearer) ?[\"'] ?[+.&] ?(?=[\"'])|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
@@ -148,6 +148,7 @@ _SURE_NAME = re.compile(
     r"|token d[e'\u2019] ?a|jeton|令牌|トークン|токен|withToken",
     re.IGNORECASE,
 )
+_ID_BETWEEN = re.compile(r"\bids?\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE)
 _ASSIGNED = re.compile(
     rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT})|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
     re.IGNORECASE,
@@ -251,8 +252,10 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if (
-        is_hinted and (_is_named(text, first, value, hints) or _is_aws_secret(text, first, value))
-    ) or _is_named_elsewhere(text, first, value):
+        (is_hinted and _is_named(text, first, value, hints))
+        or _is_second_part(text, first, value)
+        or _is_named_elsewhere(text, first, value)
+    ):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
 
 
@@ -303,7 +306,11 @@ def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -
             )
         if _ASSIGNED.match(text, name.end("name"), start):
             around = text[max(0, name.start() - 12) : name.end()]
-            return _SURE_NAME.search(around) is not None and not _PUBLIC_NEAR.search(around)
+            between = text[name.end("name") : start]
+            if _OTHER_TAIL.search(name["tail"]) or _ID_BETWEEN.search(between):
+                continue
+            if _SURE_NAME.search(around) and not _PUBLIC_NEAR.search(around):
+                return True
     return False
 
 
@@ -388,7 +395,7 @@ def _tells_hex(name: str) -> bool:
     return name.isupper() or name[0].isupper() or _COMPOSED.search(name) is not None
 
 
-def _is_aws_secret(text: str, start: int, value: str) -> bool:
+def _is_second_part(text: str, start: int, value: str) -> bool:
     """Whether a value is the secret part of the key of AWS or Twilio that stands before it."""
     if _TWILIO_SECRET.fullmatch(value):
         return _TWILIO_BEFORE.search(text, max(0, start - 50), start) is not None

@@ -29,7 +29,7 @@ from stages.signals.azure_keys import find_azure_key, find_azure_token, find_bro
 from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
-from stages.signals.secret_kinds import INNER_KINDS, SECRET_KINDS, WORD_END, SecretKind
+from stages.signals.secret_kinds import INNER_KINDS, SECRET_KINDS, WORD_BEGIN, WORD_END, SecretKind
 from stages.signals.secret_values import is_placeholder
 from stages.signals.service_tokens import SERVICE_TOKENS
 
@@ -136,11 +136,12 @@ _LINE_MARKS = bytes(
 )
 _LINE_END = re.compile(rb"n[qa]{0,4}?aaaaaaaa")
 _LINE_BREAK = re.compile(
-    r"""["'](?: ?[+.])?(?: ?\\)?\r?\n[ \t]{0,40}(?:[+.] ?)?["']|[=\\]?\r?\n[ \t>*#/]{0,40}"""
+    r"""["'](?: ?[+.&])?(?: ?\\)?\r?\n[ \t]{0,40}(?:[+.&] ?)?["']|(?: \|)?[=\\]?\r?\n[ \t>*#/|]{0,40}"""
 )
 _CONTINUED = re.compile(r"""(?:["'](?: ?[+.])?)? ?\\?=?\r?\Z""")
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
 _FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+={0,2}")
 _FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
@@ -185,12 +186,16 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
         if sort.literal in joined or (sort.begins and sort.begins in joined)
     ]
     secret: Span | None = None
+    width = 0
     for _ in range(_MOST_LINES):
         gap = _LINE_BREAK.match(text, place)
         rest = _FRAGMENT.match(text, gap.end()) if gap else None
         if gap is None or rest is None:
             break
         goes_on = not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
+        width, before = place - text.rfind("\n", 0, place), width
+        if width == before and not _ORDINARY_WORD.match(rest[0]):
+            goes_on = True  # Two lines of equal width: a mail program wrapped them.
         if secret is not None and not goes_on:
             break  # A word of the next line, below a secret that is whole.
         whole = text[start - 1 : start] + joined + rest[0]
@@ -282,4 +287,4 @@ _BY_BEGINNING: dict[str, list[SecretKind]] = defaultdict(list)
 for _sort in SECRET_KINDS + SERVICE_TOKENS:
     if _sort not in _WITHIN:
         _BY_BEGINNING[_sort.literal[:2]].append(_sort)
-_TOKEN_BEGIN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9][A-Za-z0-9/_.]")
+_TOKEN_BEGIN = re.compile(WORD_BEGIN + "[A-Za-z0-9][A-Za-z0-9/_.]")

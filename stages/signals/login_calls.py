@@ -15,6 +15,7 @@ from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
     is_password,
+    is_phrase,
     is_placeholder,
     is_strong_password,
     says_password,
@@ -194,7 +195,7 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
         place = lowered.find("sudo -", place + 1)
 
 
-_SURE_CALL = re.compile(r"@|basic|connect|login", re.IGNORECASE)
+_SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
 
 
 def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
@@ -207,7 +208,9 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     if is_quoted and after not in ('"', "'", "\\"):
         return
     is_found = is_password(value) and (group != "loose" or is_strong_password(value))
-    if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(match[0]))):
+    is_found = is_found or (group == "loose" and is_phrase(value))
+    begins = text[max(0, match.start() - 6) : begin]
+    if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
         is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))
         is_found = is_found or (is_quoted and is_chosen_number(value))
     if is_found:

@@ -23,7 +23,7 @@ _CLOSE = (
     r"|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){0,3}"
 )
 _TYPE = (
-    r"(?: As [A-Z]\w{2,12}(?= = )|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
+    r"(?: As [A-Z]\w{2,12} (?==)|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
 )
 """Between a name and `=`: a type (`: str`), or the accessors of C#."""
 
@@ -67,7 +67,7 @@ ASSIGNS = rf"{_CLOSE}(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}\s{{0,4}}"
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
     rf"{QUOTE},\s{{0,4}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
-    rf"|{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
+    rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
 FIELD = (
     rf"(?:{QUOTE})?[\s,;>]{{0,8}}(?:</(?:name|key)>\s{{0,40}})?"

@@ -200,6 +200,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     value = _KEYS_AFTER.sub("", match[group])
     if group == "bare":
         value = cut_bare(value)
+        if value.endswith("("):
+            return
         if match["firm"] and _is_variable(text, match, value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
@@ -220,7 +222,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
-        is_sure = not match["name"] or _SURE_VERBS.search(match["verb"]) is not None
+        is_sure = not match["name"] or match["quoted"] is not None or _SURE_VERBS.search(match["verb"]) is not None
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
     if is_password(value) if is_sure else is_strong_password(value):
@@ -230,7 +232,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
 
 _ASSIGNED = re.compile(rf"{ASSIGNS}\Z")
 _ABOUT_BEFORE = re.compile(
-    r"(?:forgot|reset|confirm|repeat|change|show|hide|wrong|invalid|incorrect|missing|require|enter|no"
+    r"(?<![a-z])(?:forgot|reset|confirm|repeat|change|show|hide|wrong|invalid|incorrect|missing|require|enter|no"
     r"|weak|strong|toggle|type|label|placeholder|name|for|id|text|title|message|error|hint|help|is|has"
     r"|get|set|check|validate|verify|compare|match|hash)(?:ten|ed|s)?[\"':=<>_. -]{0,3}\Z",
     re.IGNORECASE,
@@ -266,7 +268,9 @@ def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     before = text[max(0, start - 60) : start]
     if is_phrase(value) and not _ABOUT_BEFORE.search(before):
         return _may_be_phrase(text, match, end, quoted)
-    if (match["short"] and before[-1:] not in ("_", ".")) or _ABOUT_BEFORE.search(before):
+    if match["short"] and before[-1:] not in ("_", "."):
+        return False
+    if _ABOUT_BEFORE.search(before) and not before.endswith("require"):
         return False
     firm = match["firm"]
     if (
@@ -352,6 +356,8 @@ def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: 
     if " " in match["plain"].strip() or not has_joined_words(value):
         return False
     is_login = before.endswith("require") or _USER_BEFORE.search(before) is not None
+    if is_login and "-" in value and sum(map(str.isupper, value)) > 1:
+        return True
     return is_login and _LINE_AFTER.match(text, end) is not None
 
 

@@ -18,7 +18,11 @@ from stages.engine.strict_json import parse_json
 from stages.signals.assigned_secrets import PUBLISHED
 from stages.signals.secret_values import is_placeholder, is_random
 
-WORD_BEGIN = r"(?<![A-Za-z0-9_-])"
+WORD_BEGIN = (
+    r"(?:(?<![A-Za-z0-9_-])|(?<=[=%]3D)|(?<=%2[027])|(?<=%3A)|(?<=\\[nrt])|(?<=\x1b\[[0-9]m))"
+)
+"""Also after what encodes a sign or blank: `=3D`, `%22`, `\\n`."""
+
 WORD_END = r"(?![A-Za-z0-9_-])"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

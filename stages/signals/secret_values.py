@@ -83,7 +83,7 @@ _CODE = re.compile(
 _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
-_CALL = re.compile(r"\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
+_CALL = re.compile(r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
@@ -199,11 +199,23 @@ def is_mixed(value: str) -> bool:
     """
     if len(value) < 8 or not _CASES.search(value):
         return False
-    is_plain = not _DIGIT.search(value) and len(_SIGN.findall(value)) < 2
-    classes = len(_CLASSES.findall(value))
-    if is_plain and len(value) < 12:
-        return len(value) > 9 and 3 * classes >= 2 * len(value)
-    return 2 * classes >= len(value)
+    if not _DIGIT.search(value) and len(_SIGN.findall(value)) < 2:
+        return len(value) > 9 and (_has_few_words(value) or _are_many(value))
+    return _are_many(value)
+
+
+def _are_many(value: str) -> bool:
+    """Whether runs of one class of characters have two characters at most on average."""
+    return 2 * len(_CLASSES.findall(value)) >= len(value)
+
+
+_PRONOUNCED = re.compile(r"(?=.*[aeiouyAEIOUY])[A-Z]?[a-z]{2,}")
+
+
+def _has_few_words(value: str) -> bool:
+    """Whether letters of both cases have hardly a part that may be a word of a name of a program."""
+    words = sum(len(part) for part in _HUMPS.findall(value) if _PRONOUNCED.fullmatch(part))
+    return 5 * words < 2 * len(value) and 3 * len(_CLASSES.findall(value)) >= len(value)
 
 
 def is_strong_password(value: str) -> bool:

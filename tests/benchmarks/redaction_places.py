@@ -191,7 +191,7 @@ MAKERS: dict[str, Callable[[random.Random, int], str]] = {
     "pw": lambda rng, _: make_password(rng),
     "upw": lambda rng, _: _strip(make_password(rng, "!*-_.~")),
     "cpw": lambda rng, _: make_password(rng, "!*-_.~"),
-    "b64pw": lambda rng, _: base64.b64encode(make_password(rng).encode()).decode(),
+    "bpw": lambda rng, _: base64.b64encode(make_password(rng).encode()).decode(),
     "secret": lambda rng, _: rng.choice(
         (_draw(rng, _ALNUM, 32), _draw(rng, _URL64[:-2], 43), _draw(rng, _ALNUM + "!@#$%^&*", 40))
     ),
