@@ -99,7 +99,7 @@ _KEYS = (
 _NAME = (
     # What stands before is looked at only where a key or token begins.
     rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
-    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
+    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|(?<![a-z])auth(?==)|bearer|authorization|jwt"
     r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
     r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"
     r"|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
@@ -145,7 +145,7 @@ _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _SURE_NAME = re.compile(
     r"api[_ .-]?key|secret|(?:access|auth|api|bot|refresh|session|bearer|invalid|my)[ _-]?token"
-    r"|token d[e'\u2019] ?a|jeton|令牌|トークン|токен|withToken",
+    r"|tokens?\Z|tokens?\W|(?:cl[ée]|clave|chave|chiave|klucz|ключ|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен|withToken",
     re.IGNORECASE,
 )
 _ID_BETWEEN = re.compile(r"\bids?\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE)
@@ -169,7 +169,7 @@ _LONGEST_NUMBER = 12
 """Tokens of Laravel's Sanctum have the number of their row before them: `1234|…`."""
 
 _BASIC_BEFORE = re.compile(
-    r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s|[\"'_]auth[\"']?\s?[:=]\s?[\"']?)\Z",
+    r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s(?:[\"'] ?[+.] ?[\"'])?|(?<![a-z])auth[\"']?\s?[:=]\s?[\"']?)\Z",
     re.IGNORECASE,
 )
 _LONGEST_BASIC = 34
@@ -309,7 +309,7 @@ def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -
             between = text[name.end("name") : start]
             if _OTHER_TAIL.search(name["tail"]) or _ID_BETWEEN.search(between):
                 continue
-            if _SURE_NAME.search(around) and not _PUBLIC_NEAR.search(around):
+            if _SURE_NAME.search(around + between) and not _PUBLIC_NEAR.search(around):
                 return True
     return False
 
@@ -406,7 +406,7 @@ def _is_second_part(text: str, start: int, value: str) -> bool:
 
 _SALTED = re.compile(
     r"(?:(?:auth|logged_in|nonce|jwt|app|api|hash)_?(?:key|salt)|secret(?:[_.-]?(?:key|token))?(?:_base)?"
-    r"|jwt\.sign\([\w.{}: ]{1,60}, (?=[\"'])"
+    r"|jwt\.sign\([\w.{}: ]{1,60}, (?=[\"'])|hmac\.new\(b?(?=[\"'])|cookie(?:validation)?_?(?:key)?"
     rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})?(?P<quote>[\"'])"
     r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)"
     r"|\s?[=:]\s?(?P<bare>[^\s\"'`]{40,128})(?=\s|\Z))",
@@ -428,7 +428,7 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
-_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecret", "jwt.sign(")
+_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecret", "ValidationKey", "_cookie", "jwt.sign(", "hmac.new(")
 _ASSIGNING = re.compile(r"[=:\"'(]")
 
 

@@ -80,7 +80,7 @@ _PAIR = (
     r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
 )
 _STATED = (
-    r"\w{0,8}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
+    r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
     rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
     r"(?P<loose>[^\s\"'`<>|]{8,64})"
 )
@@ -92,13 +92,13 @@ def _shapes(**shapes: str) -> _Shapes:
     return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
 
 
-_FLAG = re.compile(r" (?:-(?:-user|[pPuUawbhS])|/p:)")
+_FLAG = re.compile(r" (?:-(?:-user|[pPuUawbhSAXkK])|/p:)")
 _COMMANDS = _shapes(
     **{
-        "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?{_WHO}:{_SURE}",
+        "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?(?:{_WHO})?:{_SURE}",
         "mysql": rf"mysql\w*\s[^\n|;]{{0,80}}?\s(?-i:-p){_SURE}",
         "zip ": rf"zip (?:-[\w-]{{1,12}} ){{0,3}}(?-i:-P) ?{_SURE}",
-        "7z": rf"7za? (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-p){_SURE}",
+        "7z": rf"7za? (?:[\w.*/-]{{1,40}} ){{1,3}}?(?-i:-p){_SURE}",
         "rar ": rf"rar (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-h?p){_SURE}",
         "pass:": rf"pass:{_SURE}",
         "htpasswd": rf"htpasswd -\w{{0,3}}b\w{{0,3}} \S{{1,60}} \S{{1,40}} {_SURE}",
@@ -112,6 +112,7 @@ _COMMANDS = _shapes(
         "lftp": rf"lftp [^\n|;]{{0,40}}?-u [\"']?[^\s,]{{1,40}},{_SURE}",
         " -u": rf" -u ?[\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
         "--user": rf"--user(?:name)?[ =][\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
+        "snmp": rf"snmp\w{{1,8}} [^\n|;]{{0,80}}?(?-i:-[AX]) {_SURE}",
         "openssl ": rf"openssl [^\n|;]{{0,80}}? (?-i:-k|-K) {_SURE}",
         "freerdp": rf"freerdp [^\n|;]{{0,80}}?/p:{_SURE}",
     }
@@ -126,6 +127,7 @@ _CALLS = _shapes(
         "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
         "mysqli(": rf"mysqli{_THREE}",
         "connect(": rf"connect{_THREE}",
+        "ftp(": rf"ftp{_THREE}",
         "database(": rf"database{_THREE}",
         "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",
@@ -152,6 +154,21 @@ _STATEMENTS = _shapes(
         "thin:": r"thin:[\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
         "connect(": r"connect\([\"'][\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
         "secret ": rf"secret [0589] {_SURE}",
+        "assword": (
+            r"assword[:?]?[^\n]{0,12}[\"']\s?\{?\s{0,8}send(?:line)? (?:-- )?\"(?P<sure>[^\s\"\\]{6,64})"
+        ),
+        "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
+        "echo ": (
+            r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
+            r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
+        ),
+        "add_user ": rf"add_user {_WHO} {_SURE}",
+        "change_password ": rf"change_password {_WHO} {_SURE}",
+        "cwjap": r'cwjap\w{0,8}="[^"\n]{1,32}","(?P<sure>[^\s"]{6,64})"',
+        "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
+        "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
+        "zugang": rf"zugang{_STATED}",
+        "identifiant": rf"identifiant{_STATED}",
         "ascii 0": rf"ascii 0 {_SURE}",
         "nickserv": rf"nickserv(?::| identify)(?: identify)? (?:[\w-]{{1,20}} )?{_SURE}",
         "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
@@ -195,6 +212,11 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
         place = lowered.find("sudo -", place + 1)
 
 
+def _has_two_digits(value: str) -> bool:
+    """Whether a password of eight characters has two digits, and none of the signs of a path."""
+    return len(value) > 7 and sum(map(str.isdecimal, value)) > 1 and is_password(value) and "." not in value
+
+
 _SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
 
 
@@ -208,7 +230,7 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     if is_quoted and after not in ('"', "'", "\\"):
         return
     is_found = is_password(value) and (group != "loose" or is_strong_password(value))
-    is_found = is_found or (group == "loose" and is_phrase(value))
+    is_found = is_found or (group == "loose" and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
         is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))

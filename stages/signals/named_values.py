@@ -28,7 +28,7 @@ _TYPE = (
 """Between a name and `=`: a type (`: str`), or the accessors of C#."""
 
 _SIGN = (
-    r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+    r"(?:=>|:=|->|<-(?=[ \"'])|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
 )
 _VERBS = (
     r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
@@ -58,6 +58,7 @@ def may_join(between: str) -> bool:
 
 VERB = (
     rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)[ \u00a0\n]{{1,2}}"
+    r"|(?:[ \u00a0][^\W\d_]{2,16}+){1,2} = "
     r"|(?:是|为|為|は|が|を)「?|「)"
 )
 """Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
@@ -71,7 +72,7 @@ ARGUMENT = (
 )
 FIELD = (
     rf"(?:{QUOTE})?[\s,;>]{{0,8}}(?:</(?:name|key)>\s{{0,40}})?"
-    r"(?:[\"'<]?(?:value|default|val|content|data|string)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
+    r"(?:[\"'<]?(?:value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"
 """A variable of Terraform: `variable "password" { default = "…" }`."""
@@ -81,7 +82,7 @@ TAG_END = (
     r"[^<>\n]{0,40}>){0,2}\s{0,2}"
 )
 CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\*\*)?"
-FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\||\?\?|\bor\b|:-|:=|\?:)\s{0,3}"
+FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\|=?|\?\?=?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
     r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"'])"

@@ -41,7 +41,7 @@ from stages.signals.secret_values import (
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
-    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])"
+    r"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
@@ -58,7 +58,7 @@ _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".for
         for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my"]
     )
 )
-_HINTS = ("pass", "pw", "psk", "htwoord")
+_HINTS = ("pass", "pw", "psk", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
 _FOREIGN_HINTS = (
@@ -98,7 +98,7 @@ _SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""
 
 _FOR = (
-    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|от)"
+    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor|til|till|för|pro)"
     r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?)?"
 )
 """What a password is for, between its name and its value: `пароль от вайфая …`."""
@@ -117,7 +117,7 @@ _OTHER_TAIL = re.compile(
     r"|expir"
     r"|chang|updat|creat|count|attempt|_?id\b|name|mode|histor|encod|strength|score|regex|pattern"
     r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule"
-    r"|require",
+    r"|require|target|toggle|visib",
     re.IGNORECASE,
 )
 _RESET_TO = re.compile(r"(?:re)?set to", re.IGNORECASE)
@@ -133,7 +133,7 @@ _HASHED_BEFORE = re.compile(
 _USER_BEFORE = re.compile(
     r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
     r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
-    r"[^\n]{1,44}\Z|\blogin [^\s]{1,40}\n\s{0,12}\Z",
+    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\blogin [^\s]{1,40}\n\s{0,12}\Z",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
@@ -183,6 +183,15 @@ def _choose_hints(lowered: str) -> Sequence[str]:
     return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
 
 
+_LOGIN_ABOVE = re.compile(
+    r"\b(?:login|user(?:name)?|user_?id|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
+    re.IGNORECASE,
+)
+"""The field of a login right before a `secret`, which is its password then."""
+
+_STORED = re.compile(r"\{(?:noop|plain|cleartext)\}", re.IGNORECASE)
+"""How Spring and LDAP mark a password that is not hashed."""
+
 _KEYS_AFTER = re.compile(r"\{(?:enter|tab)\}\Z|\\n\Z", re.IGNORECASE)
 """The keys that a test of a page types after a password."""
 
@@ -196,7 +205,15 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     if match["short"] and not _may_be_short(text, match):
         return
+    if (match["name"] or "").lower() == "secret" and not _LOGIN_ABOVE.search(
+        text, max(0, start - 80), start
+    ):
+        return
     group = "quoted" if match["quoted"] is not None else "bare"
+    begin = match.start(group)
+    stored = _STORED.match(match[group])
+    if stored is not None:
+        begin += stored.end()
     value = _KEYS_AFTER.sub("", match[group])
     if group == "bare":
         value = cut_bare(value)
@@ -206,8 +223,9 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
+    if stored is not None:
+        value = value[stored.end() :]
     if _is_accepted(text, match, value):
-        begin = match.start(group)
         yield Span(begin, begin + len(value), "password", "<secret:password>")
 
 

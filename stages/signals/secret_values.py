@@ -155,7 +155,7 @@ def looks_secret(value: str) -> bool:
         return is_random(longest, 300)
     if len(longest) < 24:
         longest = _join_parts(value) or longest
-    if len(longest) < 16 or not is_random(longest, 370):
+    if len(longest) < 16 or not is_random(longest, 370 if len(longest) > 27 else 345):
         return False
     run = len(longest) / max(1, len(_HUMPS.findall(longest)))
     return run <= (_LONGEST_RUN if _CASES.search(longest) else _LONGEST_RUN_OF_ONE_CASE)
