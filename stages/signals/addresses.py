@@ -65,7 +65,7 @@ _LOGIN = re.compile(r"(?<!mailto)://[^\s/?#\"'<>]{0,64}\Z")
 _LONGEST_SCHEME = 3 + _LONGEST_LOCAL
 _SHARED_ACCOUNTS = frozenset(("git", "hg", "svn", "cvs", "bzr"))
 _NOBODYS = (
-    *(".example", ".example.com", ".example.net", ".example.org", ".example.edu", ".test"),
+    *(".localdomain", ".example", ".example.com", ".example.net", ".example.org", ".example.edu", ".test"),
     *(".invalid", ".localhost", ".local", ".internal"),
 )
 """What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
@@ -283,11 +283,11 @@ _ADDRESS_WORDS = re.compile(
     re.IGNORECASE,
 )
 _VERSION_WORDS = re.compile(
-    r"(?<![\w.-])(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
+    r"(?<![\w.-])(?:\w*version\w{0,3}|versión|versão|verze|wersj[aiąę]|верси[яиюей]|sürüm|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
     r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
-    r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z"
+    r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z|(?:版本|バージョン|버전)[号番호]?[\s:：は是]{0,2}\Z|version>\Z"
     r"|(?<![:\w])[A-Z][A-Za-z]{2,20}/\Z",
     re.IGNORECASE,
 )
@@ -340,15 +340,6 @@ def _is_public(address: str) -> bool:
 _FEW_VERSIONS = 32
 """Above this a first part is hardly a version's, and most networks lie there."""
 
-_PRODUCT_BEFORE = re.compile(
-    r"(?<![A-Za-z])(?:\.NET|[A-Z][A-Za-z+#]{2,20}|[A-Z]{2,8}|[a-z]{1,2}[A-Z][a-z]+|changelog:|#{1,4} ?\[?|to|from)"
-    r"(?:[ ]|(?<=[\[# ]))\Z"
-)
-_PRODUCT_AFTER = re.compile(
-    r"[^\n]{0,3}(?:\(?(?:64|32)-bit|or (?:later|newer|higher|above|older)|and (?:later|newer|earlier|above)|for (?:Windows|Mac|Linux|Android|iOS))"
-    r"|\]? - (?:\d{4}|[A-Z]?[a-z]+)|\]?\(http|\.(?:tar|zip|exe|msi|deb|rpm|jar|whl|dmg|apk|gz|tgz|7z)\b|[_-][a-z]",
-)
-_CHANGED = re.compile(r"(?:up|down)(?:grad|dat)\w{1,3}|bump\w{0,3}|migrat\w{1,3}|changelog|release", re.IGNORECASE)
 _FILE_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9]*[_-]\Z")
 _ADDRESS_NAME = re.compile(r"(?:\b|_)(?:ip|addr|host|from|by|client|server|node)[_-]\Z", re.IGNORECASE)
 _MOST_OF_SECOND = 48
@@ -382,21 +373,56 @@ def _follows_version(text: str, start: int) -> bool:
     return _VERSION_EARLIER.search(line) is not None and not _ADDRESS_RIGHT_BEFORE.search(line)
 
 
-def _is_of_product(text: str, start: int, address: str) -> bool:
-    """Whether the name of a program or file is right before a number whose parts a version has."""
-    end = start + len(address)
-    near = text[max(0, start - _LOOK_BACK) : start]
-    if _FILE_BEFORE.search(near) and not _ADDRESS_NAME.search(near):
-        return True
-    if int(address.split(".")[1]) > _MOST_OF_SECOND or _ADDRESS_WORDS.search(near):
-        if not _CHANGED.search(near):
-            return False
-    if _PRODUCT_AFTER.match(text, end):
-        return True
+_ADDRESS_SIGN_BEFORE = re.compile(
+    r"://\Z|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap|mysql)\b[^\n]{0,60}\Z"
+    r"|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?[^\s]{0,12} {1,2}(?:[\[(]|\w{1,12} )?\Z"
+    r"|(?-i:\b(?:IN|IP) {1,8}A? {0,8}\Z)|(?:[~!][\w-]{1,20}|\b(?:root|admin|ubuntu|debian|centos|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z|[a-z0-9-]\.[a-z]{2,10}\W{0,2} [\[(]\Z"
+    r"|forwarded[\w-]{0,6}\W{0,4}(?:[0-9.]{7,15}, ?){0,4}\Z|\b(?:tcp|udp)\b[^\n]{0,40}\Z|ip[46]?:\Z"
+    r"|[0-9] {1,3}\Z|\blisten\w{0,8}\W{1,4}\Z",
+    re.IGNORECASE,
+)
+"""What an address has before it in logs, commands, zone files and headers."""
+
+_ADDRESS_SIGN_AFTER = re.compile(
+    r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\[|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
+    r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)"
+)
+"""A port, a network, the next fields of a log or of a table of hosts."""
+
+_MORE_ADDRESS_WORDS = re.compile(
+    r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network|subnet|cidr|spam\w{0,4}"
+    r"|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
+    r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host|addr)\w{0,8}>\Z"
+    r"|Contributions/\Z|Contributions/[0-9.]{7,15}\|\Z",
+    re.IGNORECASE,
+)
+_SIGN_REACH = 80
+_NEIGHBOUR = re.compile(
+    r"(?<![0-9.A-Za-z/-])(?:3[3-9]|[4-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.[0-9]{1,3}\.[0-9]{1,3}"
+    r"\.[1-9][0-9]{0,2}(?![0-9.])"
+)
+_NEIGHBOUR_REACH = 160
+"""Near an address whose first part no version has, a number is an address, too."""
+
+
+def _has_sign_of_address(text: str, start: int, end: int) -> bool:
+    """Whether something around a number that has the form of a version says that it is an address."""
+    near = text[max(0, start - _SIGN_REACH) : start]
     line = near.rsplit("\n", 1)[-1]
-    return _PRODUCT_BEFORE.search(line) is not None and (
-        not line.endswith(("to ", "from ")) or _CHANGED.search(line) is not None
+    return (
+        _ADDRESS_WORDS.search(near) is not None and not _CHANGED.search(line)
+        or _MORE_ADDRESS_WORDS.search(near) is not None
+        or _ADDRESS_SIGN_BEFORE.search(line) is not None
+        or _NEIGHBOUR.search(text, max(0, start - _NEIGHBOUR_REACH), start) is not None
+        or _NEIGHBOUR.search(text, end, end + _NEIGHBOUR_REACH) is not None
+        or (_ADDRESS_SIGN_AFTER.match(text, end) is not None and not near.endswith(":"))
     )
+
+
+_CHANGED = re.compile(
+    r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?|tested)\w{0,4}\b[^\n]{0,40}(?:from|to|in|on|with|by)\W{1,3}\Z|changelog\W{1,3}\Z",
+    re.IGNORECASE,
+)
 
 
 def _is_version(text: str, start: int, address: str) -> bool:
@@ -410,7 +436,10 @@ def _is_version(text: str, start: int, address: str) -> bool:
     if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
         return True
     if int(parts[0]) < _FEW_VERSIONS and (
-        _follows_version(text, start) or _is_of_product(text, start, address)
+        _follows_version(text, start)
+        or (_FILE_BEFORE.search(text, max(0, start - _LOOK_BACK), start) is not None
+            and not _ADDRESS_NAME.search(text, max(0, start - 12), start))
+        or (int(parts[1]) <= _MOST_OF_SECOND and not _has_sign_of_address(text, start, start + len(address)))
     ):
         return True
     if len(set(parts)) == 1 or (

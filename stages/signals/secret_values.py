@@ -83,6 +83,13 @@ _CODE = re.compile(
 _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
+_ALGORITHM = re.compile(
+    r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5|bcrypt|argon2\w{0,2}"
+    r"|scrypt|ed25519|oauth2?|saml2?|tls-?v?1|mfa|2fa|totp|rfc-?[0-9]{3,5})(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+"""Names of algorithms and standards, which stand beside the word as values do."""
+
 _CALL = re.compile(r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
@@ -184,7 +191,7 @@ def is_password(value: str) -> bool:
     """
     if len(value) < 6 or is_placeholder(value) or _REFERENCE.match(value) or _HASH.match(value):
         return False
-    if not _LETTER.search(value) or says_password(value) or _ONE_CHARACTER.search(value):
+    if _ALGORITHM.search(value) or not _LETTER.search(value) or says_password(value) or _ONE_CHARACTER.search(value):
         return False
     if is_mixed(value):
         return not _CALL.search(value)
