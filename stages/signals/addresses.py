@@ -65,15 +65,24 @@ _LOGIN = re.compile(r"(?<!mailto)://[^\s/?#\"'<>]{0,64}\Z")
 _LONGEST_SCHEME = 3 + _LONGEST_LOCAL
 _SHARED_ACCOUNTS = frozenset(("git", "hg", "svn", "cvs", "bzr"))
 _NOBODYS = (
-    *(".localdomain", ".example", ".example.com", ".example.net", ".example.org", ".example.edu", ".test"),
+    *(
+        ".localdomain",
+        ".example",
+        ".example.com",
+        ".example.net",
+        ".example.org",
+        ".example.edu",
+        ".test",
+    ),
     *(".invalid", ".localhost", ".local", ".internal"),
 )
 """What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
 
 _SAMPLE = re.compile(
-    r"(?:(?:your|my|user|some|first|last|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|last|id|login"
-    r"|account|person|john\.?doe|jane\.?doe))@(?:(?:your|my|some|the)?-?(?:domain|company|organi[sz]ation|email|mail|site"
-    r"|website|provider|host|server|business|firm|corp|school)\.(?:com|org|net|tld|edu|io|co)|(?:foo|bar|acme|abc|xyz)\.(?:com|org|net))",
+    r"(?:(?:your|my|user|some|first|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|id|login"
+    r"|account|person|john\.?doe|jane\.?doe))@(?:(?:your|my|some|the)-?(?:domain|company|organi[sz]ation"
+    r"|email|mail|site|website|provider|host|server|business|firm|school)|domain|company|email|foo|bar)"
+    r"\.(?:com|org|net|tld|edu|io|co)",
     re.IGNORECASE,
 )
 """What forms show as an address: `name@domain.com`, `you@company.com`."""
@@ -341,7 +350,9 @@ _FEW_VERSIONS = 32
 """Above this a first part is hardly a version's, and most networks lie there."""
 
 _FILE_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9]*[_-]\Z")
-_ADDRESS_NAME = re.compile(r"(?:\b|_)(?:ip|addr|host|from|by|client|server|node)[_-]\Z", re.IGNORECASE)
+_ADDRESS_NAME = re.compile(
+    r"(?:\b|_)(?:ip|addr|host|from|by|client|server|node)[_-]\Z", re.IGNORECASE
+)
 _MOST_OF_SECOND = 48
 """The second part of a version is hardly ever above this; of an address it mostly is."""
 
@@ -378,24 +389,25 @@ _ADDRESS_SIGN_BEFORE = re.compile(
     r"|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?[^\s]{0,12} {1,2}(?:[\[(]|\w{1,12} )?\Z"
     r"|(?-i:\b(?:IN|IP) {1,8}A? {0,8}\Z)|(?:[~!][\w-]{1,20}|\b(?:root|admin|ubuntu|debian|centos|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z|[a-z0-9-]\.[a-z]{2,10}\W{0,2} [\[(]\Z"
     r"|forwarded[\w-]{0,6}\W{0,4}(?:[0-9.]{7,15}, ?){0,4}\Z|\b(?:tcp|udp)\b[^\n]{0,40}\Z|ip[46]?:\Z"
-    r"|[0-9] {1,3}\Z|\blisten\w{0,8}\W{1,4}\Z",
+    r"|[0-9] {1,3}\Z|\w \[\Z|[0-9]\.[0-9]{1,3}-\Z|(?<![a-z])(?:addr|ip|host)[\"'\])]{0,2}\s?(?:=>|=|:)\s?[\"']?\Z|\blisten\w{0,8}\W{1,4}\Z",
     re.IGNORECASE,
 )
 """What an address has before it in logs, commands, zone files and headers."""
 
 _ADDRESS_SIGN_AFTER = re.compile(
     r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\[|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
-    r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)"
+    r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\)? (?:tried|attempted|requested|was blocked|is blocked|banned|edited|joined|left|connected|logged|quit)\b|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)"
 )
 """A port, a network, the next fields of a log or of a table of hosts."""
 
 _MORE_ADDRESS_WORDS = re.compile(
     r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network|subnet|cidr|spam\w{0,4}"
-    r"|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
+    r"|range|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
     r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host|addr)\w{0,8}>\Z"
     r"|Contributions/\Z|Contributions/[0-9.]{7,15}\|\Z",
     re.IGNORECASE,
 )
+_LINE_END = re.compile(r"[ \t]*(?:\Z|\n(?![ \t]*[-=*]))")
 _SIGN_REACH = 80
 _NEIGHBOUR = re.compile(
     r"(?<![0-9.A-Za-z/-])(?:3[3-9]|[4-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.[0-9]{1,3}\.[0-9]{1,3}"
@@ -410,15 +422,18 @@ def _has_sign_of_address(text: str, start: int, end: int) -> bool:
     near = text[max(0, start - _SIGN_REACH) : start]
     line = near.rsplit("\n", 1)[-1]
     return (
-        _ADDRESS_WORDS.search(near) is not None and not _CHANGED.search(line)
+        (_ADDRESS_WORDS.search(near) or _PLACE_BEFORE.search(near)) is not None
+        and not _CHANGED.search(line)
         or _MORE_ADDRESS_WORDS.search(near) is not None
         or _ADDRESS_SIGN_BEFORE.search(line) is not None
+        or (not line and start > 0 and _LINE_END.match(text, end) is not None)
         or _NEIGHBOUR.search(text, max(0, start - _NEIGHBOUR_REACH), start) is not None
         or _NEIGHBOUR.search(text, end, end + _NEIGHBOUR_REACH) is not None
         or (_ADDRESS_SIGN_AFTER.match(text, end) is not None and not near.endswith(":"))
     )
 
 
+_PLACE_BEFORE = re.compile(r"\b(?:at|from|by|via)\W{1,4}\Z", re.IGNORECASE)
 _CHANGED = re.compile(
     r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?|tested)\w{0,4}\b[^\n]{0,40}(?:from|to|in|on|with|by)\W{1,3}\Z|changelog\W{1,3}\Z",
     re.IGNORECASE,
@@ -433,19 +448,29 @@ def _is_version(text: str, start: int, address: str) -> bool:
     parts = address.split(".")
     if len(parts) != 4:
         return False
+    if text.startswith(".in-addr", start + len(address)):
+        return True
     if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
         return True
-    if int(parts[0]) < _FEW_VERSIONS and (
-        _follows_version(text, start)
-        or (_FILE_BEFORE.search(text, max(0, start - _LOOK_BACK), start) is not None
-            and not _ADDRESS_NAME.search(text, max(0, start - 12), start))
-        or (int(parts[1]) <= _MOST_OF_SECOND and not _has_sign_of_address(text, start, start + len(address)))
+    is_equal = len(set(parts)) == 1
+    if (
+        int(parts[0]) < _FEW_VERSIONS
+        and not is_equal
+        and (
+            _follows_version(text, start)
+            or (
+                _FILE_BEFORE.search(text, max(0, start - _LOOK_BACK), start) is not None
+                and not _ADDRESS_NAME.search(text, max(0, start - 12), start)
+            )
+            or (
+                int(parts[1]) <= _MOST_OF_SECOND
+                and not _has_sign_of_address(text, start, start + len(address))
+            )
+        )
     ):
         return True
-    if len(set(parts)) == 1 or (
-        len("".join(parts)) > _SHORT_ADDRESS and max(map(int, parts)) >= _FEW_VERSIONS
-    ):
+    if is_equal or (len("".join(parts)) > _SHORT_ADDRESS and max(map(int, parts)) >= _FEW_VERSIONS):
         return False
     if parts == [str(int(parts[0]) + step) for step in range(4)]:
         return True
-    return not _ADDRESS_WORDS.search(text, max(0, start - _LOOK_BACK), start)
+    return not _has_sign_of_address(text, start, start + len(address))

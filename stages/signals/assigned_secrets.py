@@ -145,7 +145,7 @@ _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _SURE_NAME = re.compile(
     r"api[_ .-]?key|secret|(?:access|auth|api|bot|refresh|session|bearer|invalid|my)[ _-]?token"
-    r"|tokens?\Z|tokens?\W|(?:cl[ée]|clave|chave|chiave|klucz|ключ|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен|withToken",
+    r"|[a-z]{2}[_-]tokens?\Z|(?-i:[a-z]Token\Z)|(?:cl[ée]|clave|chave|chiave|klucz|ключ|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен|withToken",
     re.IGNORECASE,
 )
 _ID_BETWEEN = re.compile(r"\bids?\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE)
@@ -405,7 +405,7 @@ def _is_second_part(text: str, start: int, value: str) -> bool:
 
 
 _SALTED = re.compile(
-    r"(?:(?:auth|logged_in|nonce|jwt|app|api|hash)_?(?:key|salt)|secret(?:[_.-]?(?:key|token))?(?:_base)?"
+    r"(?:(?:auth|logged_in|nonce|jwt|app|api|hash)_?(?:key|salt)|(?<!<)secret(?:[_.-]?(?:key|token))?(?:_base)?"
     r"|jwt\.sign\([\w.{}: ]{1,60}, (?=[\"'])|hmac\.new\(b?(?=[\"'])|cookie(?:validation)?_?(?:key)?"
     rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})?(?P<quote>[\"'])"
     r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)"
@@ -413,7 +413,7 @@ _SALTED = re.compile(
     re.IGNORECASE,
 )
 _PHRASE = re.compile(
-    r"unique phrase|://|@microsoft|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}",
+    r"unique phrase|\A(?:base64|arn|vault|ref):|://|@microsoft|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}",
     re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[^A-Za-z0-9\s]")
@@ -428,7 +428,18 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
-_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecret", "ValidationKey", "_cookie", "jwt.sign(", "hmac.new(")
+_SALT_HINTS = (
+    "_KEY",
+    "_key",
+    "_SALT",
+    "_salt",
+    "SECRET",
+    "ecret",
+    "ValidationKey",
+    "_cookie",
+    "jwt.sign(",
+    "hmac.new(",
+)
 _ASSIGNING = re.compile(r"[=:\"'(]")
 
 

@@ -70,7 +70,9 @@ def find_secrets(text: str) -> list[Span]:
         for begin in _TOKEN_BEGIN.finditer(text, first, end):
             for sort in _BY_BEGINNING.get(begin[0], ()):
                 if text.startswith(sort.literal, begin.start()):
-                    spans += _find_kind(text, sort, begin.start(), begin.start() + len(sort.literal))
+                    spans += _find_kind(
+                        text, sort, begin.start(), begin.start() + len(sort.literal)
+                    )
         spans += find_azure_key(text, end)
         spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)
@@ -222,7 +224,9 @@ def _match_joined(
     return None
 
 
-_DISCORD = re.compile(r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}" + WORD_END)
+_DISCORD = re.compile(
+    r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}" + WORD_END
+)
 
 
 def _find_discord_token(text: str, start: int, end: int) -> Iterator[Span]:
@@ -274,8 +278,7 @@ _MAY_BE_SECRET = re.compile(
 _ALL_KINDS = SECRET_KINDS + SERVICE_TOKENS + INNER_KINDS
 _LITERAL = re.compile(
     "|".join(
-        re.escape(one)
-        for one in sorted({sort.literal for sort in _ALL_KINDS} | {"sk-", "hooks"})
+        re.escape(one) for one in sorted({sort.literal for sort in _ALL_KINDS} | {"sk-", "hooks"})
     )
 )
 """What a secret that goes on in the next line has in its first."""

@@ -32,6 +32,12 @@ _ANY_HOST = re.compile(
 """Hosts of examples and of development alike: a password there must look like one."""
 
 _DRIVER_LOGIN = re.compile(r"[\"'`=\s](?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z")
+_HOST_LOGIN = re.compile(r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.]))")
+_LOGIN_BEFORE_HOST = re.compile(
+    r"(?:\A|[\s\"'`=])[A-Za-z][\w.-]{0,40}:(?P<password>[^\s\"'`<>{}:@/]{6,64})\Z"
+)
+"""`ann:…@host:3306` without a scheme."""
+
 _DRIVER_REACH = 132
 """Addresses of databases without a scheme, as of Go's driver: `ann:…@tcp(db:3306)/shop`."""
 
@@ -44,6 +50,12 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         return
     for sign in ("@tcp(", "@(", "@unix("):
         yield from _find_driver_logins(text, sign)
+    for match in _HOST_LOGIN.finditer(text):
+        login = _LOGIN_BEFORE_HOST.search(
+            text, max(0, match.start() - _DRIVER_REACH), match.start()
+        )
+        if login is not None and is_password(login["password"]):
+            yield Span(*login.span("password"), "url_password", "<secret:url_password>")
     if "://" not in text:
         return
     for match in _LOGIN.finditer(text):
@@ -162,6 +174,16 @@ _STATEMENTS = _shapes(
             r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
             r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
         ),
+        "exp ": rf"exp [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
+        "imp ": rf"imp [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
+        "pdp ": rf"pdp [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
+        "dsn: ": rf"dsn: [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
+        "rootpw ": rf"rootpw (?:--plaintext )?{_SURE}",
+        "pragma key": rf"pragma key ?= ?{_LITERAL}",
+        "username ": (
+            rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?(?:secret|password) (?:[05789] )?{_SURE}"
+        ),
+        "inlog": rf"inlog{_STATED}",
         "add_user ": rf"add_user {_WHO} {_SURE}",
         "change_password ": rf"change_password {_WHO} {_SURE}",
         "cwjap": r'cwjap\w{0,8}="[^"\n]{1,32}","(?P<sure>[^\s"]{6,64})"',
@@ -214,7 +236,12 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
 
 def _has_two_digits(value: str) -> bool:
     """Whether a password of eight characters has two digits, and none of the signs of a path."""
-    return len(value) > 7 and sum(map(str.isdecimal, value)) > 1 and is_password(value) and "." not in value
+    return (
+        len(value) > 7
+        and sum(map(str.isdecimal, value)) > 1
+        and is_password(value)
+        and not set("./") & set(value)
+    )
 
 
 _SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)

@@ -55,7 +55,7 @@ _FOREIGN = (
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
     "|".join(
         f"(?<={word})"
-        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my"]
+        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my", "ssh"]
     )
 )
 _HINTS = ("pass", "pw", "psk", "htwoord", "secret")
@@ -217,7 +217,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     value = _KEYS_AFTER.sub("", match[group])
     if group == "bare":
         value = cut_bare(value)
-        if value.endswith("("):
+        if value.endswith("(") or value[:1] in (";", ",", "&"):
             return
         if match["firm"] and _is_variable(text, match, value):
             return
@@ -240,7 +240,11 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
-        is_sure = not match["name"] or match["quoted"] is not None or _SURE_VERBS.search(match["verb"]) is not None
+        is_sure = (
+            not match["name"]
+            or match["quoted"] is not None
+            or _SURE_VERBS.search(match["verb"]) is not None
+        )
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
     if is_password(value) if is_sure else is_strong_password(value):
@@ -284,7 +288,7 @@ def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     quoted = match["quoted"] is not None
     start, end = match.start(), match.start("quoted" if quoted else "bare") + len(value)
     before = text[max(0, start - 60) : start]
-    if is_phrase(value) and not _ABOUT_BEFORE.search(before):
+    if is_phrase(value) and (before.endswith("set") or not _ABOUT_BEFORE.search(before)):
         return _may_be_phrase(text, match, end, quoted)
     if match["short"] and before[-1:] not in ("_", "."):
         return False
@@ -346,14 +350,18 @@ def _may_be_phrase(text: str, match: re.Match[str], end: int, quoted: bool) -> b
     firm = match["firm"]
     if firm is None:
         if match["plain"] is not None:
-            return quoted or _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+            return (
+                quoted
+                or _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+                or _LINE_AFTER.match(text, end) is not None
+            )
         return _SURE_VERBS.search(match["verb"]) is not None
     if firm.endswith(">"):
         return text.startswith("</", end)
     return quoted or _PHRASE_AFTER.match(text, end) is not None
 
 
-_PHRASE_AFTER = re.compile(r"[,;&'\"<|@]|\s|[.!]?\Z")
+_PHRASE_AFTER = re.compile(r"[),;&'\"<|@]|\s|[.!]?\Z")
 
 
 def _has_login(text: str, start: int, end: int, before: str) -> bool:
@@ -430,7 +438,10 @@ def _is_no_name(value: str) -> bool:
 def _may_be_short(text: str, match: re.Match[str]) -> bool:
     """Whether `pass` is the name of a password: not a verb, not the result of a test."""
     if match["plain"]:
-        if match["quoted"] is not None and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0:
+        if (
+            match["quoted"] is not None
+            and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0
+        ):
             return True
         return _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
@@ -466,9 +477,8 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
 
 
 _BEFORE_NAME = re.compile(
-    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:the|my|your|our|a|das"
-    r"|dein|mein"
-    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2}\Z",
+    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:(?:the|my|your|our|a|das|dein|mein"
+    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2})?\Z",
     re.IGNORECASE,
 )
 

@@ -99,7 +99,9 @@ def _kind(
     begins: str = "",
     lead: re.Pattern[str] | None = None,
 ) -> SecretKind:
-    return SecretKind(label, literal, re.compile(f"{WORD_BEGIN}{shape}{WORD_END}"), check, begins, lead)
+    return SecretKind(
+        label, literal, re.compile(f"{WORD_BEGIN}{shape}{WORD_END}"), check, begins, lead
+    )
 
 
 SECRET_KINDS: tuple[SecretKind, ...] = (
@@ -186,7 +188,9 @@ INNER_KINDS: tuple[SecretKind, ...] = (
     SecretKind(
         "telegram_token",
         ":AA",
-        re.compile(rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{WORD_END}"),
+        re.compile(
+            rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{WORD_END}"
+        ),
         _check_random_after(":"),
         lead=re.compile(r"[0-9]{8,10}\Z"),
     ),

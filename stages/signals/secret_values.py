@@ -84,18 +84,23 @@ _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _ALGORITHM = re.compile(
-    r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5|bcrypt|argon2\w{0,2}"
+    r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5|bcrypt|argon2\w{0,2}"
     r"|scrypt|ed25519|oauth2?|saml2?|tls-?v?1|mfa|2fa|totp|rfc-?[0-9]{3,5})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 """Names of algorithms and standards, which stand beside the word as values do."""
 
-_CALL = re.compile(r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
+_CALL = re.compile(
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|=="
+)
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
     r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}"
 )
+_NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
+"""Letters around a number: `kvtm4821qe`."""
+
 _SIGN = re.compile(r"[!@#$%^&*?+=~;,]")
 _LEET_WORD = re.compile(
     r"(?=.*[a-z].*[a-z])[0-9]{0,2}(?:[A-Za-z]{1,3}[0-9]{1,2}){2,}[a-z]{0,3}[0-9]{0,4}"
@@ -191,7 +196,12 @@ def is_password(value: str) -> bool:
     """
     if len(value) < 6 or is_placeholder(value) or _REFERENCE.match(value) or _HASH.match(value):
         return False
-    if _ALGORITHM.search(value) or not _LETTER.search(value) or says_password(value) or _ONE_CHARACTER.search(value):
+    if (
+        _ALGORITHM.search(value)
+        or not _LETTER.search(value)
+        or says_password(value)
+        or _ONE_CHARACTER.search(value)
+    ):
         return False
     if is_mixed(value):
         return not _CALL.search(value)
@@ -235,6 +245,7 @@ def is_strong_password(value: str) -> bool:
         or (_CASES.search(value[1:]) is not None and len(_CLASSES.findall(value)) > 2)
         or _WORDS_AND_NUMBER.fullmatch(value) is not None
         or _LEET_WORD.fullmatch(value) is not None
+        or _NUMBER_INSIDE.fullmatch(value) is not None
     )
 
 

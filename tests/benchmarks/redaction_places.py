@@ -137,7 +137,9 @@ def _basic(rng: random.Random) -> str:
 
 def _address(rng: random.Random) -> str:
     first, last = rng.choice(_NAMES).lower(), rng.choice(_FAMILY).lower()
-    local = rng.choice((f"{first}.{last}", f"{first}{rng.randrange(99)}", f"{first[0]}{last}", "info"))
+    local = rng.choice(
+        (f"{first}.{last}", f"{first}{rng.randrange(99)}", f"{first[0]}{last}", "info")
+    )
     local += rng.choice(("", "", "", "+news", "_x", "-dev"))
     return f"{local}@{_domain(rng)}"
 
@@ -160,8 +162,9 @@ def _ipv4(rng: random.Random) -> str:
 
 def _ipv6(rng: random.Random) -> str:
     prefix = rng.choice(("2a01:4f8", "2600:1f18", "2003:e7", "2a02:908", "2400:cb00"))
-    return f"{prefix}:{_draw(rng, '123456789abcdef', 4)}:{_draw(rng, '123456789abcdef', 3)}::" + _draw(
-        rng, "123456789abcdef", rng.randrange(1, 4)
+    return (
+        f"{prefix}:{_draw(rng, '123456789abcdef', 4)}:{_draw(rng, '123456789abcdef', 3)}::"
+        + _draw(rng, "123456789abcdef", rng.randrange(1, 4))
     )
 
 
