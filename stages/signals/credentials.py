@@ -20,15 +20,12 @@ import string
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stages.signals.assigned_secrets import (
-    find_assigned_secrets,
-    find_inserted_secrets,
-    find_salts,
-)
+from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
+from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import INNER_KINDS, SECRET_KINDS, WORD_BEGIN, WORD_END, SecretKind
 from stages.signals.secret_values import is_placeholder
 from stages.signals.service_tokens import SERVICE_TOKENS

@@ -174,10 +174,10 @@ _STATEMENTS = _shapes(
             r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
             r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
         ),
-        "exp ": rf"exp [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
-        "imp ": rf"imp [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
-        "pdp ": rf"pdp [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
-        "dsn: ": rf"dsn: [\w$]{{1,40}}/(?P<sure>[^\s@\"'/]{{6,64}})@",
+        "exp ": r"exp [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "imp ": r"imp [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "pdp ": r"pdp [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "dsn: ": r"dsn: [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
         "rootpw ": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "username ": (

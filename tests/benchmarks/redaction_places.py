@@ -31,12 +31,54 @@ _SLOT = re.compile(r"⟦(!?)([A-Za-z_]+?[0-9]*)(?::([0-9]+))?⟧")
 _LOWER, _UPPER, _DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 _ALNUM, _HEX = string.ascii_letters + _DIGITS, "0123456789abcdef"
 _URL64, _BASE64 = _ALNUM + "-_", _ALNUM + "+/"
-_WORDS = (
-    "harbor lantern copper meadow falcon pebble anchor willow saffron tundra cobalt juniper "
-    "quartz bramble otter glacier thimble walnut ember raven"
-).split()
-_NAMES = "Ida Mirek Soraya Tomas Aiko Bruno Helene Nadia Pavel Greta Oskar Lucia".split()
-_FAMILY = "Lindqvist Okafor Marchetti Nowak Tanaka Brandt Leclerc Duarte Petrov Haas".split()
+_WORDS = [
+    "harbor",
+    "lantern",
+    "copper",
+    "meadow",
+    "falcon",
+    "pebble",
+    "anchor",
+    "willow",
+    "saffron",
+    "tundra",
+    "cobalt",
+    "juniper",
+    "quartz",
+    "bramble",
+    "otter",
+    "glacier",
+    "thimble",
+    "walnut",
+    "ember",
+    "raven",
+]
+_NAMES = [
+    "Ida",
+    "Mirek",
+    "Soraya",
+    "Tomas",
+    "Aiko",
+    "Bruno",
+    "Helene",
+    "Nadia",
+    "Pavel",
+    "Greta",
+    "Oskar",
+    "Lucia",
+]
+_FAMILY = [
+    "Lindqvist",
+    "Okafor",
+    "Marchetti",
+    "Nowak",
+    "Tanaka",
+    "Brandt",
+    "Leclerc",
+    "Duarte",
+    "Petrov",
+    "Haas",
+]
 _ENDS = ("de", "net", "io", "co.uk", "fr", "org", "com.br", "eu", "pl", "dev", "jp", "gov.au")
 
 TOKENS = (
