@@ -96,7 +96,8 @@ _LONGEST_NUMBER = 12
 """Tokens of Laravel's Sanctum have the number of their row before them: `1234|…`."""
 
 _BASIC_BEFORE = re.compile(
-    r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s(?:[\"'] ?[+.] ?[\"'])?|(?<![a-z])auth[\"']?\s?[:=]\s?[\"']?)\Z",
+    r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s(?:[\"'] ?[+.] ?[\"'])?"
+    r"|(?<![a-z])auth[\"']?\s?[:=]\s?[\"']?)\Z",
     re.IGNORECASE,
 )
 _LONGEST_BASIC = 34

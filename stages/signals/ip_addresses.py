@@ -57,7 +57,8 @@ _ADDRESS_WORDS = re.compile(
     re.IGNORECASE,
 )
 _VERSION_WORDS = re.compile(
-    r"(?<![\w.-])(?:\w*version\w{0,3}|versión|versão|verze|wersj[aiąę]|верси[яиюей]|sürüm|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
+    r"(?<![\w.-])(?:\w*version\w{0,3}|versión|versão|verze|wersj[aiąę]|верси[яиюей]|sürüm|release"
+    r"|build|firmware|driver|revision|rev|ver|patch|update|sdk"
     r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
@@ -150,32 +151,43 @@ def _follows_version(text: str, start: int) -> bool:
 
 
 _ADDRESS_SIGN_BEFORE = re.compile(
-    r"://\Z|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap|mysql)\b[^\n]{0,60}\Z"
+    r"://\Z|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap"
+    r"|mysql)\b[^\n]{0,60}\Z"
     r"|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?[^\s]{0,12} {1,2}(?:[\[(]|\w{1,12} )?\Z"
-    r"|(?-i:\b(?:IN|IP) {1,8}A? {0,8}\Z)|(?:[~!][\w-]{1,20}|\b(?:root|admin|ubuntu|debian|centos|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z|[a-z0-9-]\.[a-z]{2,10}\W{0,2} [\[(]\Z"
+    r"|(?-i:\b(?:IN|IP) {1,8}A? {0,8}\Z)|(?:[~!][\w-]{1,20}|\b(?:root|admin|ubuntu|debian|centos"
+    r"|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z"
+    r"|[a-z0-9-]\.[a-z]{2,10}\W{0,2} [\[(]\Z"
     r"|forwarded[\w-]{0,6}\W{0,4}(?:[0-9.]{7,15}, ?){0,4}\Z|\b(?:tcp|udp)\b[^\n]{0,40}\Z|ip[46]?:\Z"
-    r"|[0-9] {1,3}\Z|\w \[\Z|[0-9]\.[0-9]{1,3}-\Z|(?<![a-z])(?:addr|ip|host)[\"'\])]{0,2}\s?(?:=>|=|:)\s?[\"']?\Z|\blisten\w{0,8}\W{1,4}\Z",
+    r"|[0-9] {1,3}\Z|\w \[\Z|[0-9]\.[0-9]{1,3}-\Z|(?<![a-z])(?:addr|ip|host)[\"'\])]{0,2}\s?(?:=>"
+    r"|=|:)\s?[\"']?\Z|\blisten\w{0,8}\W{1,4}\Z",
     re.IGNORECASE,
 )
 """What an address has before it in logs, commands, zone files and headers."""
 
 _ADDRESS_SIGN_AFTER = re.compile(
-    r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\[|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
-    r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\)? (?:tried|attempted|requested|was blocked|is blocked|banned|edited|joined|left|connected|logged|quit)\b|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)"
+    r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\["
+    r"|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
+    r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\)? (?:tried|attempted|requested|was blocked|is blocked"
+    r"|banned|edited|joined|left|connected|logged|quit)\b|\]?(?: \(may be forged|, ?(?:10|127|172"
+    r"|192)\.)"
 )
 """A port, a network, the next fields of a log or of a table of hosts."""
 
 _MORE_ADDRESS_WORDS = re.compile(
-    r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network|subnet|cidr|spam\w{0,4}"
-    r"|range|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
-    r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host|addr)\w{0,8}>\Z"
+    r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network"
+    r"|subnet|cidr|spam\w{0,4}"
+    r"|range|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с"
+    r"|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
+    r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host"
+    r"|addr)\w{0,8}>\Z"
     r"|Contributions/\Z|Contributions/[0-9.]{7,15}\|\Z",
     re.IGNORECASE,
 )
 _LINE_END = re.compile(r"[ \t]*(?:\Z|\n(?![ \t]*[-=*]))")
 _SIGN_REACH = 80
 _NEIGHBOUR = re.compile(
-    r"(?<![0-9.A-Za-z/-])(?:3[3-9]|[4-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.[0-9]{1,3}\.[0-9]{1,3}"
+    r"(?<![0-9.A-Za-z/-])(?:3[3-9]|[4-9][0-9]|1[0-9]{2}|2[0-4][0-9]"
+    r"|25[0-5])\.[0-9]{1,3}\.[0-9]{1,3}"
     r"\.[1-9][0-9]{0,2}(?![0-9.])"
 )
 _NEIGHBOUR_REACH = 160
@@ -183,7 +195,7 @@ _NEIGHBOUR_REACH = 160
 
 
 def _has_sign_of_address(text: str, start: int, end: int) -> bool:
-    """Whether something around a number that has the form of a version says that it is an address."""
+    """Whether something around a number of the form of a version says that it is an address."""
     near = text[max(0, start - _SIGN_REACH) : start]
     line = near.rsplit("\n", 1)[-1]
     return (
@@ -202,7 +214,8 @@ def _has_sign_of_address(text: str, start: int, end: int) -> bool:
 
 _PLACE_BEFORE = re.compile(r"\b(?:at|from|by|via)\W{1,4}\Z", re.IGNORECASE)
 _CHANGED = re.compile(
-    r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?|tested)\w{0,4}\b[^\n]{0,40}(?:from|to|in|on|with|by)\W{1,3}\Z|changelog\W{1,3}\Z",
+    r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?"
+    r"|tested)\w{0,4}\b[^\n]{0,40}(?:from|to|in|on|with|by)\W{1,3}\Z|changelog\W{1,3}\Z",
     re.IGNORECASE,
 )
 

@@ -123,7 +123,9 @@ _COMMANDS = _shapes(
         "plink": rf"plink [^\n|;]{{0,80}}?-pw {_SURE}",
         "lftp": rf"lftp [^\n|;]{{0,40}}?-u [\"']?[^\s,]{{1,40}},{_SURE}",
         " -u": rf" -u ?[\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
-        "--user": rf"--user(?:name)?[ =][\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
+        "--user": (
+            rf"--user(?:name)?[ =][\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}"
+        ),
         "snmp": rf"snmp\w{{1,8}} [^\n|;]{{0,80}}?(?-i:-[AX]) {_SURE}",
         "openssl ": rf"openssl [^\n|;]{{0,80}}? (?-i:-k|-K) {_SURE}",
         "freerdp": rf"freerdp [^\n|;]{{0,80}}?/p:{_SURE}",
@@ -155,6 +157,8 @@ _CALLS = _shapes(
 )
 """Calls with the password as a literal: searched where a literal is an argument."""
 
+_ORACLE = r"[\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@"
+_PGPASS = rf"[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}"
 _STATEMENTS = _shapes(
     **{
         "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})? (?P<sure>[^\s\"'`<>|/]{6,64})",
@@ -162,49 +166,79 @@ _STATEMENTS = _shapes(
         "securestring": rf"securestring (?:-String )?{_SURE}",
         "login": rf"login{_STATED}",
         "cred": rf"cred{_STATED}",
-        "sqlplus": r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "thin:": r"thin:[\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "connect(": r"connect\([\"'][\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "secret ": rf"secret [0589] {_SURE}",
-        "assword": (
-            r"assword[:?]?[^\n]{0,12}[\"']\s?\{?\s{0,8}send(?:line)? (?:-- )?\"(?P<sure>[^\s\"\\]{6,64})"
-        ),
-        "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
-        "echo ": (
-            r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
-            r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
-        ),
-        "exp ": r"exp [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "imp ": r"imp [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "pdp ": r"pdp [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "dsn: ": r"dsn: [\w$]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
-        "rootpw ": rf"rootpw (?:--plaintext )?{_SURE}",
-        "pragma key": rf"pragma key ?= ?{_LITERAL}",
-        "username ": (
-            rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?(?:secret|password) (?:[05789] )?{_SURE}"
-        ),
         "inlog": rf"inlog{_STATED}",
-        "add_user ": rf"add_user {_WHO} {_SURE}",
-        "change_password ": rf"change_password {_WHO} {_SURE}",
+        "zugang": rf"zugang{_STATED}",
+        "identifiant": rf"identifiant{_STATED}",
+        "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
+        "pragma key": rf"pragma key ?= ?{_LITERAL}",
+        "add_user": rf"add_user {_WHO} {_SURE}",
         "cwjap": r'cwjap\w{0,8}="[^"\n]{1,32}","(?P<sure>[^\s"]{6,64})"',
         "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
         "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
-        "zugang": rf"zugang{_STATED}",
-        "identifiant": rf"identifiant{_STATED}",
         "ascii 0": rf"ascii 0 {_SURE}",
         "nickserv": rf"nickserv(?::| identify)(?: identify)? (?:[\w-]{{1,20}} )?{_SURE}",
-        "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
-        "keypass": rf"keypass(?:word)?[ =:]{{1,3}}{_SURE}",
-        ":5432:": rf":5432:[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}",
-        ":3306:": rf":3306:[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}",
-        ":*:": rf":\*:[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}",
+        ":5432:": f":5432:{_PGPASS}",
+        ":3306:": f":3306:{_PGPASS}",
+        ":*:": rf":\*:{_PGPASS}",
         "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
         "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
-        "{password,": rf"\{{password, ?{_LITERAL}",
         '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }
 )
 """Commands and prose without a flag."""
+
+_GATED: tuple[tuple[str, _Shapes], ...] = (
+    (
+        "pass",
+        _shapes(
+            **{
+                "assword": (
+                    r"assword[:?]?[^\n]{0,12}[\"']\s?\{?\s{0,8}send(?:line)? (?:-- )?\""
+                    r"(?P<sure>[^\s\"\\]{6,64})"
+                ),
+                "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
+                "change_password": rf"change_password {_WHO} {_SURE}",
+                "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
+                "keypass": rf"keypass(?:word)?[ =:]{{1,3}}{_SURE}",
+                "{password,": rf"\{{password, ?{_LITERAL}",
+                "username": rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?password (?:[05789] )?{_SURE}",
+            }
+        ),
+    ),
+    (
+        "secret",
+        _shapes(
+            **{
+                "secret": rf"secret [0589] {_SURE}",
+                "username": rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?secret (?:[05789] )?{_SURE}",
+            }
+        ),
+    ),
+    (
+        "@",
+        _shapes(
+            **{
+                "sqlplus": r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+                "thin:": f"thin:{_ORACLE}",
+                "connect(": rf"connect\([\"']{_ORACLE}",
+                "exp ": f"exp {_ORACLE}",
+                "imp ": f"imp {_ORACLE}",
+                "pdp ": f"pdp {_ORACLE}",
+                "dsn: ": f"dsn: {_ORACLE}",
+            }
+        ),
+    ),
+    (
+        "|",
+        _shapes(
+            echo=(
+                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
+                r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
+            ),
+        ),
+    ),
+)
+"""The same, searched only in a text that has what all of a group have."""
 
 _PIPED = re.compile(
     r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
@@ -217,6 +251,9 @@ _SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
 def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
     """Passwords of commands and calls; `lowered` is the text in small letters, of equal length."""
     shapes = _STATEMENTS
+    for gate, gated in _GATED:
+        if gate in lowered:
+            shapes += gated
     if any(sign in text for sign in _QUOTED_ARGUMENTS):
         shapes += _CALLS
     is_shell = _FLAG.search(text) is not None

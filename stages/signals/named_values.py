@@ -22,14 +22,22 @@ _CLOSE = (
     rf"(?:{_QUOTES}|[\])}}]|\[[0-9]{{0,4}}\]|\*\*|__"
     r"|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){0,3}"
 )
-_TYPE = r"(?: As [A-Z]\w{2,12} (?==)|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
+_TYPE = (
+    r"(?: As [A-Z]\w{2,12} (?==)"
+    r"|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?"
+    r"|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
+)
 """Between a name and `=`: a type (`: str`), or the accessors of C#."""
 
-_SIGN = r"(?:=>|:=|->|<-(?=[ \"'])|[→⟶➜⇒]|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+_SIGN = (
+    r"(?:=>|:=|->|<-(?=[ \"'])|[→⟶➜⇒]"
+    r"|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+)
 _VERBS = (
     r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
     r"|c['\u2019]est|sera"
-    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|это|этот|hai|hain|है|ni|adalah|là)(?!\w)"
+    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|это|этот|hai|hain|है|ni"
+    r"|adalah|là)(?!\w)"
     r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
 )
 _WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}+){0,6}?"

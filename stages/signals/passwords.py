@@ -41,7 +41,8 @@ from stages.signals.secret_values import (
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
-    r"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])"
+    r"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    r"|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
@@ -98,7 +99,8 @@ _SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""
 
 _FOR = (
-    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor|til|till|för|pro)"
+    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
+    r"|til|till|för|pro)"
     r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?)?"
 )
 """What a password is for, between its name and its value: `пароль от вайфая …`."""
@@ -172,7 +174,8 @@ def _choose_hints(lowered: str) -> Sequence[str]:
 
 
 _LOGIN_ABOVE = re.compile(
-    r"\b(?:login|user(?:name)?|user_?id|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
+    r"\b(?:login|user(?:name)?|user_?id"
+    r"|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
     re.IGNORECASE,
 )
 """The field of a login right before a `secret`, which is its password then."""
@@ -246,7 +249,8 @@ _QUESTION = re.compile(
     r"[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)[^\n]{0,20}\r?\n"
 )
 _ASKS = re.compile(
-    r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l|qual)\b",
+    r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l"
+    r"|qual)\b",
     re.IGNORECASE,
 )
 _SHORT_QUESTION = 24
@@ -330,7 +334,8 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
 
 
 _BEFORE_NAME = re.compile(
-    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:(?:the|my|your|our|a|das|dein|mein"
+    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:(?:the|my|your|our|a"
+    r"|das|dein|mein"
     r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2})?\Z",
     re.IGNORECASE,
 )

@@ -6,7 +6,8 @@ they are searched in runs of these, and a text without an '@' and without seven 
 costs one pass. Redacting twice is redacting once. Numbers without check digits that only context
 identifies (social security, passports, driving licences) are not searched.
 
-E-mail addresses are in `addresses.py`, IP addresses in `ip_addresses.py`. Time is linear in the text.
+E-mail addresses are in `addresses.py`, IP addresses in `ip_addresses.py`. Time is linear in the
+text.
 
 A value is replaced by a tag, or by one of the examples reserved for its kind. A hash of the value
 chooses the example: the same value has the same example everywhere, in any order of documents, and

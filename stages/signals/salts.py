@@ -15,7 +15,8 @@ from stages.signals.secret_names import OTHER_TAIL, SURE_NAME, VALUE
 from stages.signals.secret_values import is_mixed, is_random, looks_secret
 
 _SALTED = re.compile(
-    r"(?:(?:auth|logged_in|nonce|jwt|app|api|hash)_?(?:key|salt)|(?<!<)secret(?:[_.-]?(?:key|token))?(?:_base)?"
+    r"(?:(?:auth|logged_in|nonce|jwt|app|api|hash)_?(?:key|salt)|(?<!<)secret(?:[_.-]?(?:key"
+    r"|token))?(?:_base)?"
     r"|jwt\.sign\([\w.{}: ]{1,60}, (?=[\"'])|hmac\.new\(b?(?=[\"'])|cookie(?:validation)?_?(?:key)?"
     rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})?(?P<quote>[\"'])"
     r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)"
@@ -23,7 +24,8 @@ _SALTED = re.compile(
     re.IGNORECASE,
 )
 _PHRASE = re.compile(
-    r"unique phrase|\A(?:base64|arn|vault|ref):|://|@microsoft|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}",
+    r"unique phrase|\A(?:base64|arn|vault|ref):|://|@microsoft|your|change|insert|\$\{|\{\{|\$\("
+    r"|\w{3,} \w{3,} \w{3,}",
     re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[^A-Za-z0-9\s]")

@@ -72,7 +72,8 @@ _KEYS = (
 NAME = (
     # What stands before is looked at only where a key or token begins.
     rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
-    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|(?<![a-z])auth(?==)|bearer|authorization|jwt"
+    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|(?<![a-z])auth(?==)"
+    r"|bearer|authorization|jwt"
     r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
     r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"
     r"|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
@@ -88,7 +89,8 @@ OTHER_TAIL = re.compile(
 )
 SURE_NAME = re.compile(
     r"api[_ .-]?key|secret|(?:access|auth|api|bot|refresh|session|bearer|invalid|my)[ _-]?token"
-    r"|[a-z]{2}[_-]tokens?\Z|(?-i:[a-z]Token\Z)|(?:cl[ée]|clave|chave|chiave|klucz|ключ|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен|withToken",
+    r"|[a-z]{2}[_-]tokens?\Z|(?-i:[a-z]Token\Z)|(?:cl[ée]|clave|chave|chiave|klucz|ключ"
+    r"|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен|withToken",
     re.IGNORECASE,
 )
 VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")

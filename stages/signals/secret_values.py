@@ -14,8 +14,10 @@ from itertools import pairwise
 
 _FILLER = re.compile(
     r"example|sample|placeholder|dummy|changeme|change[_-](?:me|this)|redacted|masked|censored"
-    r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real|secret)"
-    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|\A(?:[a-z]{0,5}|\w{0,2}test|pass\w{0,4}|qwerty)[_@-]?123456"
+    r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real"
+    r"|secret)"
+    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|\A(?:[a-z]{0,5}|\w{0,2}test|pass\w{0,4}"
+    r"|qwerty)[_@-]?123456"
     r"|1234567|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
     r"|\A(?:\[[^\]]*\]|%\w+%|\$[A-Z_][A-Z0-9_]*|@?\{[^{}]*\})\Z",
     re.IGNORECASE,
@@ -38,7 +40,8 @@ _NUMBERED = re.compile(
 
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
-    r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
+    r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
+    r"|settings\.",
     re.IGNORECASE,
 )
 """How a value begins that says where the secret is, or that it is encrypted."""
@@ -50,8 +53,10 @@ _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 """c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
 
 _SAYS_PASSWORD = re.compile(
-    r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
-    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
+    r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])"
+    r"|(?-i:(?<=[a-z])Pass(?![a-z]))"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave"
+    r"|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
     re.IGNORECASE,
@@ -74,9 +79,12 @@ _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*|bcrypt\w*"
-    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
-    r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen|stellig\w*)?)"
+    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
+    r"|bcrypt\w*"
+    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?"
+    r"|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
+    r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen"
+    r"|stellig\w*)?)"
     r"(?:-\w+)?\Z",
     re.IGNORECASE,
 )
@@ -84,18 +92,21 @@ _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _ALGORITHM = re.compile(
-    r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5|bcrypt|argon2\w{0,2}"
+    r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5"
+    r"|bcrypt|argon2\w{0,2}"
     r"|scrypt|ed25519|oauth2?|saml2?|tls-?v?1|mfa|2fa|totp|rfc-?[0-9]{3,5})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 """Names of algorithms and standards, which stand beside the word as values do."""
 
 _CALL = re.compile(
-    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|=="
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
+    r"|=>|::|</|/>|=="
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
-    r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
+    r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}"
+    r"|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
     r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}"
 )
 _NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
@@ -230,7 +241,7 @@ _PRONOUNCED = re.compile(r"(?=.*[aeiouyAEIOUY])[A-Z]?[a-z]{2,}")
 
 
 def _has_few_words(value: str) -> bool:
-    """Whether letters of both cases have hardly a part that may be a word of a name of a program."""
+    """Whether letters of both cases have hardly a part that may be a word of a name."""
     words = sum(len(part) for part in _HUMPS.findall(value) if _PRONOUNCED.fullmatch(part))
     return 5 * words < 2 * len(value) and 3 * len(_CLASSES.findall(value)) >= len(value)
 
@@ -282,7 +293,8 @@ _NO_PASSWORD = re.compile(
 """Words of forms, code and documentation: a value with one of them names something else."""
 
 _NO_CHOICE = re.compile(
-    r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted|cted)s?\Z"
+    r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted"
+    r"|cted)s?\Z"
     r"|(?:lich|isch|keit|heit|ung|[ai]d[oa]|ect[oa]|ori[oa]|oire)e?[nrs]?\Z|mente\Z",
     re.IGNORECASE,
 )
@@ -330,7 +342,7 @@ _FILLING = re.compile(r"of|the|to|in|on|out|up|and|or|by|at|well|non|all|end|off
 
 
 def is_phrase(value: str) -> bool:
-    """Whether a value is three words or more of a passphrase, joined by hyphens: `otter-cobalt-ember`."""
+    """Whether a value is a passphrase of three words or more: `otter-cobalt-ember`."""
     words = value.split("-")
     return (
         len(words) > 2

@@ -40,7 +40,8 @@ _FORMS = {
     """,
     "url": """
         glrt-:20-60 gldt-:20-60 glcbt-:20-70 glft-:20-60 glsoat-:20-60 glimt-:20-60 glagent-:40-60
-        glffct-:20-60 glrtr-:20-60 gloas-:64 nvapi-:60-80 sq0csp-:43 sq0atp-:22 fo1_:43 fm1_:60-900 fm2_:60-900
+        glffct-:20-60 glrtr-:20-60 gloas-:64 nvapi-:60-80 sq0csp-:43 sq0atp-:22 fo1_:43 fm1_:60-900
+        fm2_:60-900
         figd_:38-46 CFPAT-:43 tfp_:40-64 duffel_test_:43 duffel_live_:43 pscale_tkn_:32-64
         pscale_pw_:32-64 pscale_oauth_:32-64 ATATT3:80-250 ATCTT3:80-250 ops_eyJ:100-2000
         ya29.:30-1200 1//0:60-120 HRKU-:58-80 xapp-:40-140 tskey-auth-:20-70 tskey-api-:20-70
@@ -53,6 +54,7 @@ _FORMS = {
     "lower": "oy2:43 rdme_:70 nb_:40 oauth::30",
     "base64": "whsec_:32-48 sntrys_eyJ:100-400 base64v1.:60-200",
 }
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TWO_PARTS = (
     ("glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
     ("PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
@@ -67,15 +69,15 @@ _TWO_PARTS = (
     ("sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{40,150}\.[A-Za-z0-9_-]{20,30}"),
     ("xoxe.", r"xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{140,180}"),
     ("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{24,32}"),
-    ("waka_", r"waka_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
-    ("HRKU-", r"HRKU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
-    ("access-", r"access-(?:sandbox|development|production)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
-    ("sdk-", r"sdk-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    ("waka_", "waka_" + _UUID),
+    ("HRKU-", r"HRKU-" + _UUID),
+    ("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),
+    ("sdk-", r"sdk-" + _UUID),
     ("sgp_", r"sgp_[0-9a-f]{16}_[0-9a-f]{40}"),
-    ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
+    ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     ("access_token$", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}"),
     ("FLWSECK", r"FLWSECK(?:_TEST)?-[0-9a-fA-F]{12,40}(?:-X)?"),
-    ("amzn.mws.", r"amzn\.mws\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    ("amzn.mws.", r"amzn\.mws\." + _UUID),
 )  # fmt: skip
 _COMMON = (
     ("re_", r"re_[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,26}"),
@@ -96,7 +98,7 @@ _DIGIT, _CASES = re.compile(r"[0-9]"), re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]")
 _HEX = re.compile(r"[0-9a-f-]+\Z")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 _LONGEST_RUN = 2.6
-"""Mean run of one class of characters at most: random letters and digits have 1.6, names 4 and more."""
+"""Mean run of one class of characters at most: random ones have 1.6, names 4 and more."""
 
 
 def _check(prefix: str, is_common: bool) -> Callable[[str], bool]:
