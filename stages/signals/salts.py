@@ -67,8 +67,8 @@ def _find_all(text: str, literal: str) -> Iterator[int]:
 
 def find_salts(text: str) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
-    signs = {sign for sign in _RARE_SIGNS if sign in text}
-    hints = [hint for hint in _SALT_HINTS if signs.issuperset(_RARE_SIGNS & set(hint))]
+    present = {sign for sign in _RARE_SIGNS if sign in text}
+    hints = [hint for hint in _SALT_HINTS if present.issuperset(_RARE_SIGNS & set(hint))]
     for place in (place for hint in hints for place in _find_all(text, hint)):
         if not _ASSIGNING.search(text, place, place + 24):
             continue
