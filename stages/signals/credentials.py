@@ -169,7 +169,8 @@ def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:
         sign = _CONTINUED.search(text, max(first, feed - 6), feed)
         stop = sign.start() if sign else feed
         start = first + len(text[first:stop].rstrip(_FRAGMENT_CHARACTERS))
-        if not _LITERAL.search(text, start, stop):
+        fragment = text[start:stop]
+        if (fragment.istitle() and fragment.isalpha()) or not _LITERAL.search(fragment):
             continue
         span = _join_lines(text, start, stop)
         if span is not None:

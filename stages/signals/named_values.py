@@ -177,7 +177,13 @@ def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:
 
 def find_inserted(text: str) -> Iterator[tuple[str, int, int]]:
     """Column and place of each literal of `INSERT INTO t (column, …) VALUES ('literal', …)`."""
-    for statement in _INSERT.finditer(text):
+    lowered = text.replace("INSERT", "insert").replace("Insert", "insert")
+    begin = lowered.find("insert")
+    while begin >= 0:
+        statement = _INSERT.match(text, begin)
+        begin = lowered.find("insert", begin + 1)
+        if statement is None:
+            continue
         columns = [name.strip(" \t\r\n\"`[]'") for name in statement["columns"].split(",")]
         place = statement.end()
         for _ in range(_MOST_ROWS):
