@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.redaction_places [--seed 11] [--errors 20] [--kinds password]
 
-The places are in `redaction_places/KIND.txt` (`%%%% positive` or `negative` begins a side, `%%`
+The places are in `redaction_place_texts/KIND.txt` (`%%%% positive` or `negative` begins a side, `%%`
 a place): assignments in some sixty languages and formats, commands, headers, addresses, logs, and
 sentences in twenty languages. `⟦!name⟧` is a labelled value, `⟦name:size⟧` filler. The rules were
 mended with these texts in sight, so seeds are below 1000: the figures say nothing of unseen texts.
@@ -27,7 +27,7 @@ KINDS = ("email", "ip_address", "password", "bearer", "connection", "provider_ke
 ROUNDS = 4
 """Texts of each place."""
 
-_TEXTS = Path(__file__).with_suffix("")
+_TEXTS = Path(__file__).with_name("redaction_place_texts")
 _SLOT = re.compile(r"⟦(!?)([A-Za-z_][A-Za-z0-9_]*)(?::([0-9]+))?⟧")
 _LOWER, _UPPER, _DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 _ALNUM, _HEX = string.ascii_letters + _DIGITS, "0123456789abcdef"
