@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.redaction_places [--seed 11] [--errors 20] [--kinds password]
 
-The places are in `redaction_place_texts/KIND.txt` (`%%%% positive` or `negative` begins a side, `%%`
-a place): assignments in some sixty languages and formats, commands, headers, addresses, logs, and
-sentences in twenty languages. `⟦!name⟧` is a labelled value, `⟦name:size⟧` filler. The rules were
+The places are in `redaction_place_texts/KIND.txt` (`%%%% positive` or `negative` begins a side,
+`%%` a place): assignments in some sixty languages and formats, commands, headers, addresses, logs,
+and sentences in twenty languages. `⟦!name⟧` is a labelled value, `⟦name:size⟧` filler. The rules were
 mended with these texts in sight, so seeds are below 1000: the figures say nothing of unseen texts.
 """
 
