@@ -4,8 +4,9 @@
 
 The places are in `redaction_place_texts/KIND.txt` (`%%%% positive` or `negative` begins a side,
 `%%` a place): assignments in some sixty languages and formats, commands, headers, addresses, logs,
-and sentences in twenty languages. `⟦!name⟧` is a labelled value, `⟦name:size⟧` filler. The rules were
-mended with these texts in sight, so seeds are below 1000: the figures say nothing of unseen texts.
+and sentences in twenty languages. `⟦!name⟧` is a labelled value, `⟦name:size⟧` filler. The rules
+were mended with these texts in sight, so seeds are below 1000: the figures say nothing of unseen
+texts.
 """
 
 from __future__ import annotations
