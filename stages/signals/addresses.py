@@ -1,4 +1,4 @@
-"""E-mail and IP addresses in a text.
+"""E-mail addresses in a text.
 
 The shapes are those of datatrove's PII formatter with differences that each harm less text, or find
 more of it:
@@ -10,25 +10,19 @@ more of it:
 - `/`, `=` and quotes part words, so that an address in a URL or in code is found without what
   stands before it;
 - what stands between `://` and the host is a login, and `git@github.com:` an account of everybody;
-- an IPv4 address must not touch a letter or digit, nor be part of a longer dotted number
-  ("1.2.3.4.5" is a section, "v1.2.3.4" a version), and no word before it may say that it is a
-  version. With at most six digits it needs a word about addresses before it, unless its four parts
-  are equal: on crawled pages nearly all of these are versions ("4.4.2.8"), and of all addresses one
-  in 700 is so short;
-- the resolvers of DNS that everybody uses (`8.8.8.8`) are nobody's address;
-- IPv6 addresses are found as well: global unicast (2000::/3), and others that are written in full.
 
 Time is linear in the text.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from string import ascii_letters, digits
+
+from stages.signals.ip_addresses import IPV4
 
 _LOCAL = frozenset("._%+-'~" + ascii_letters + digits)
 _LONGEST_LOCAL = 64
@@ -48,12 +42,7 @@ _UNSPACED_NAME = re.compile(rf"(?:\A|(?<=[^\w]))({_UNSPACED.pattern}{{1,{_LONGES
 """A name in such a script before a number: `佐藤84@…`."""
 
 _DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
-_IPV6 = (
-    r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
-    r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
-)
-_HOST_NUMBER = re.compile(rf"\[{_IPV4}\]")
+_HOST_NUMBER = re.compile(rf"\[{IPV4}\]")
 """RFC 5321 writes a host's address in brackets; `root@8.8.8.8` is a login at an address."""
 
 _DOMAIN = re.compile(rf"(?:{_DOMAIN_LABEL}\.)+{_DOMAIN_LABEL}")
@@ -65,10 +54,30 @@ _LOGIN = re.compile(r"(?<!mailto)://[^\s/?#\"'<>]{0,64}\Z")
 _LONGEST_SCHEME = 3 + _LONGEST_LOCAL
 _SHARED_ACCOUNTS = frozenset(("git", "hg", "svn", "cvs", "bzr"))
 _NOBODYS = (
-    *(".example", ".example.com", ".example.net", ".example.org", ".example.edu", ".test"),
+    *(
+        ".localdomain",
+        ".example",
+        ".example.com",
+        ".example.net",
+        ".example.org",
+        ".example.edu",
+        ".test",
+    ),
     *(".invalid", ".localhost", ".local", ".internal"),
 )
 """What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
+
+_SAMPLE = re.compile(
+    r"(?:(?:your|my|user|some|first|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|id|login"
+    r"|account|person|john\.?doe|jane\.?doe))@(?:(?:your|my|some|the)-?(?:domain|company|organi[sz]ation"
+    r"|email|mail|site|website|provider|host|server|business|firm|school)|domain|company|email|foo|bar)"
+    r"\.(?:com|org|net|tld|edu|io|co)",
+    re.IGNORECASE,
+)
+"""What forms show as an address: `name@domain.com`, `you@company.com`."""
+
+_SLOT_AFTER = re.compile(r" ?<-|\$\w|\[\[")
+"""Slots of R's objects: `object@slot.name <- 1`."""
 
 _HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z")
 """`@ann@instance` names an account of the Fediverse."""
@@ -108,6 +117,8 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
         if _HANDLE_BEFORE.search(text, max(0, start - 2), start) or _OBJECT.match(text, at + 1):
             continue
         if f".{text[at + 1 : end].lower()}".endswith(_NOBODYS):
+            continue
+        if _SAMPLE.fullmatch(text, start, end) or _SLOT_AFTER.match(text, end):
             continue
         yield start, end
         free = end
@@ -236,139 +247,3 @@ def _known_end(match: re.Match[str]) -> int:
             return 0
         labels.pop()
     return 0
-
-
-# A pattern that starts with a literal is searched many times faster than any other: so the points
-# and colons of addresses are looked for first, and then the characters around each.
-_ADDRESS_SHAPES = (
-    (
-        re.compile(r"\.(?=[0-9]{1,3}\.[0-9])"),
-        re.compile(r"[0-9]{1,3}\Z"),
-        re.compile(_IPV4),
-        re.compile(r"[A-Za-z0-9]\Z|[0-9]\.\Z"),
-        re.compile(r"[A-Za-z0-9]|\.[0-9]|-[0-9]+[A-Za-z]"),
-    ),
-    (
-        re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),
-        re.compile(r"[0-9A-Fa-f]{4}\Z"),
-        re.compile(_IPV6),
-        re.compile(
-            r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom):\Z"
-        ),
-        re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
-    ),
-)
-_SHORT_ADDRESS = 6
-_LOOK_BACK = 40
-_ADDRESS_WORDS = re.compile(
-    r"(?<![^\W_])(?:ip(?:v4)?|addr(?:ess)?|adresse|dirección|server|host(?:name)?|dns|ping|login"
-    r"|logged|from"
-    r"|client|user|proxy|router|gateway|remote|peer|src|dst|nameserver|allow|deny|ban(?:ned)?"
-    r"|block(?:ed)?"
-    r"|ssh|scp|https?|nmap|traceroute|whois|connect(?:ed)?|\w{1,20}(?-i:Address|Addr|Host|Ip|IP))"
-    r"(?![^\W_])[^0-9<>@]{0,30}\Z",
-    re.IGNORECASE,
-)
-_VERSION_WORDS = re.compile(
-    r"(?<![\w.-])(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
-    r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
-    r"|abschnitt"
-    r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
-    r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z"
-    r"|[A-Z][A-Za-z]{2,20}/\Z",
-    re.IGNORECASE,
-)
-"""Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`)."""
-
-
-def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Places of public addresses, those of IPv4 first."""
-    for middle, beginning, shape, touching_before, touching_after in _ADDRESS_SHAPES:
-        free = 0
-        for mark in middle.finditer(text):
-            begun = beginning.search(text, max(free, mark.start() - 4), mark.start())
-            match = shape.match(text, begun.start()) if begun else None
-            if match is None:
-                continue
-            if touching_after.match(text, match.end()) and not _PORT_AFTER.match(text, match.end()):
-                continue
-            start, end = match.span()
-            if touching_before.search(text, max(start - 2, 0), start):
-                continue
-            if _is_public(match[0]) and not _is_version(text, start, match[0]):
-                yield start, end
-                free = end
-
-
-_PORT_AFTER = re.compile(r"\.[0-9]{1,5}(?: [<>] |:[ \n])")
-"""A port as `tcpdump` writes it: `192.0.2.1.443 > …`."""
-
-_RESOLVERS = frozenset(
-    (
-        *("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112"),
-        *("208.67.222.222", "208.67.220.220", "4.2.2.1", "4.2.2.2", "94.140.14.14"),
-        *("2001:4860:4860::8888", "2001:4860:4860::8844", "2606:4700:4700::1111"),
-        *("2606:4700:4700::1001", "2620:fe::fe"),
-    )
-)
-"""Public DNS of Google, Cloudflare, Quad9, OpenDNS, Lumen and AdGuard."""
-
-
-def _is_public(address: str) -> bool:
-    if address.lower() in _RESOLVERS:
-        return False
-    try:
-        number = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return number.is_global and not number.is_multicast
-
-
-_FEW_VERSIONS = 32
-"""Above this a first part is hardly a version's, and most networks lie there."""
-
-_LINE_REACH = 120
-_PACKAGE_BEFORE = re.compile(
-    r"[\w\])]\s?(?:[=~!<>]=|===)\s?\Z|~> ?\Z|\bgem\s{1,4}[\"'][\w-]{1,60}[\"'],\s{0,4}[\"']\Z"
-    r"|version\W{1,3}[0-9.]{7,20}-\Z|version\W{1,12}(?://|#|--) ?\w{0,12}:? ?\Z",
-    re.IGNORECASE,
-)
-_INSTALLED = re.compile(r"\binstalled?\b[^\n]{0,100}[A-Za-z]-\Z", re.IGNORECASE)
-_VERSION_EARLIER = re.compile(
-    r"(?:version|firmware|release|build|driver|upgraded? to|updated? to)\W{1,4}v?[0-9]{1,4}"
-    r"(?:\.[0-9]{1,5}){2,3}(?![0-9.]*[0-9])[^\n]{0,80}\Z",
-    re.IGNORECASE,
-)
-_ADDRESS_RIGHT_BEFORE = re.compile(
-    r"(?:\bip(?:v4)?|address|addr|hosts?|server|from|at|on|client|peer|remote|proxy|gateway|by"
-    r"|connect\w{0,5} to|via|//|@)\W{0,4}\Z",
-    re.IGNORECASE,
-)
-
-
-def _follows_version(text: str, start: int) -> bool:
-    """Whether a sign of a package, or another version in the line, says that a number is one."""
-    first = max(text.rfind("\n", max(0, start - _LINE_REACH), start) + 1, start - _LINE_REACH, 0)
-    line = text[first:start]
-    if _PACKAGE_BEFORE.search(line) or (line[-1:] == "-" and _INSTALLED.search(line)):
-        return True
-    return _VERSION_EARLIER.search(line) is not None and not _ADDRESS_RIGHT_BEFORE.search(line)
-
-
-def _is_version(text: str, start: int, address: str) -> bool:
-    """Whether a word says so, or four short numbers have none before that speaks of an address.
-
-    Four that count up (`1.2.3.4`) are what people type who need any.
-    """
-    parts = address.split(".")
-    if len(parts) != 4:
-        return False
-    if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
-        return True
-    if int(parts[0]) < _FEW_VERSIONS and _follows_version(text, start):
-        return True
-    if len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
-        return False
-    if parts == [str(int(parts[0]) + step) for step in range(4)]:
-        return True
-    return not _ADDRESS_WORDS.search(text, max(0, start - _LOOK_BACK), start)

@@ -13,7 +13,6 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 
-from stages.signals.azure_keys import EMULATOR_KEYS
 from stages.signals.named_values import (
     ARGUMENT,
     ASSIGNS,
@@ -26,120 +25,61 @@ from stages.signals.named_values import (
     TAG_END,
     VERB,
     find_head,
-    find_inserted,
     may_join,
 )
 from stages.signals.outputs import Span
+from stages.signals.secret_kinds import PUBLISHED
+from stages.signals.secret_names import (
+    BEFORE_KEY,
+    HINTS,
+    LONGEST_BEFORE_KEY,
+    MOST_HINTS,
+    NAME,
+    OTHER_TAIL,
+    SURE_NAME,
+    VALUE,
+    WEAK_NAME,
+)
 from stages.signals.secret_values import is_placeholder, is_random, looks_secret
 
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
 
-_HINTS = (
-    *(
-        "key",
-        "secret",
-        "token",
-        "pass",
-        "pwd",
-        "cred",
-        "salt",
-        "bearer",
-        "auth",
-        "jwt",
-        "akia",
-        "asia",
-        "appid",
-        "app_id",
-        "fernet",
-        "hmac",
-        "login",
-    ),
-    *("jeton", "schl", "clé", "cle", "clave", "chave", "chiave", "klucz", "klíč", "klic", "ключ"),
-    *(
-        "токен",
-        "секрет",
-        "sleutel",
-        "密",
-        "秘",
-        "令牌",
-        "キー",
-        "トークン",
-        "토큰",
-        "키",
-        "anahtar",
-    ),
-    *("kulcs", "nyckel", "nøkkel", "avain", "cheie"),
-)
-"""What the names have in them, in small letters."""
-
-_PUBLIC_WORDS = (
-    *("public", "pub", "cache", "primary", "partition", "sort", "foreign", "object"),
-    *("routing", "host", "row", "idempotency", "registry", "group", "hash", "site", "index"),
-    *("ssh", "lookup", "dedup", "map", "publishable", "captcha", "csrf", "csrfmiddleware"),
-    *("xsrf", "authenticity", "pagination", "page", "next", "continuation", "state"),
-    "websocket",
-)
-_PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("", "[_ -]"))
-"""What a key or token may be that everybody may know."""
-
-_SORTS_OF_KEYS = (
-    r"(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
-    r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root"
-    r"|user|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
-    r"|logged_in)[_ .-]?"
-)
-_BEFORE_KEY = re.compile(rf"{_SORTS_OF_KEYS}\Z", re.IGNORECASE)
-_LONGEST_BEFORE_KEY = 13
-_MOST_HINTS = 6
-_KEYS = (
-    rf"(?:{_SORTS_OF_KEYS}key"
-    r"|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)"
-)
-_NAME = (
-    # What stands before is looked at only where a key or token begins.
-    rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
-    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
-    r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
-    r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"
-    r"|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
-)
-_WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
-"""Names that as often tell a key of a map or of a cache: what they name must be no digest."""
-
-_OTHER_TAIL = re.compile(
-    r"hash|digest|finger|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type"
-    r"|address"
-    r"|length|size|count|expir|pub|ref\b|izer|limit|index|format|field|header|param|provider|class",
-    re.IGNORECASE,
-)
 _SERVICE = (
     r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}+){0,2}?"
 )
 """Whole words: a value before is none, so a search does not try each part of it as one."""
 
-_SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
+_SCHEME = (
+    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate)"
+    r"(?:\s|&nbsp;){1,2}(?:[\"'] ?[+.&] ?[\"'])?"
+)
+"""Schemes of HTTP's `Authorization`, and the plus of `"Bearer " + "…"`."""
+
 _NAMED = re.compile(
-    rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
+    rf"(?P<name>{NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
     rf"|{VERB})(?P<scheme>{_SCHEME})?"
-    r"|[ \u00a0\t]{1,2})"
+    r"|(?<=bearer) ?[\"'] ?[+.&] ?(?=[\"'])|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
 _CALLED = re.compile(
     r"(?:jwt\.(?:sign|verify|encode|decode)|create_?hmac|hmac\.new|fernet|aes\.new|secretkeyspec"
     r"|(?:client|bot|discord)\.(?:login|run|start)|set_?(?:api_?)?(?:key|token|secret)"
-    r"|(?:vault|sonar)[. ]login|app_?id|sonar\.token)"
-    rf"(?:\([^()\n]{{0,60}}?|[= ])b?(?P<quote>{QUOTE})?\Z",
+    r"|(?:vault|sonar)[. ]login|app_?id|sonar\.token|login\((?:api_?)?(?:key|token))"
+    rf"(?:\([^()\n]{{0,60}}?|{QUOTE}?\s?[=: ]\s?)b?(?P<quote>{QUOTE})?\Z",
     re.IGNORECASE,
 )
 _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 """Calls and commands whose argument is a secret, and the name of OpenWeather's keys."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
-_SURE_NAME = re.compile(r"api[_ .-]?key|secret|(?:access|auth|api|bot)[_-]?token", re.IGNORECASE)
-_ASSIGNED = re.compile(rf"(?:{ASSIGNS}|{ARGUMENT}){QUOTE}?\Z")
+_ID_BETWEEN = re.compile(r"\bids?\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT})|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
+    re.IGNORECASE,
+)
 _SHORT_HEX = re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{20,31}\Z")
 _SECRET_NEAR = re.compile(
     r"(?<![a-z])(?:jwt|api|secret|auth|encrypt\w*|sign(?:ing)?|client|credential)s?(?![a-z])",
@@ -150,19 +90,22 @@ _PUBLIC_NEAR = re.compile(
 )
 
 _BEARER = re.compile(r"bearer|authorization", re.IGNORECASE)
-_NUMBER_BEFORE = re.compile(r"(?<![\w|])([0-9]{1,10})\|\Z")
+_NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9_|])([0-9]{1,10})\|\Z")
 _NUMBERED = re.compile(r"[A-Za-z0-9]{40}(?:[0-9a-f]{8})?")
 _LONGEST_NUMBER = 12
 """Tokens of Laravel's Sanctum have the number of their row before them: `1234|…`."""
 
-_BASIC_BEFORE = re.compile(r"authorization\W{1,12}basic\s{1,2}\Z", re.IGNORECASE)
+_BASIC_BEFORE = re.compile(
+    r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s(?:[\"'] ?[+.] ?[\"'])?"
+    r"|(?<![a-z])auth[\"']?\s?[:=]\s?[\"']?)\Z",
+    re.IGNORECASE,
+)
 _LONGEST_BASIC = 34
 
 _LEAD_CHARACTERS = string.ascii_letters + string.digits + "!#$%&*+./?@^_~-"
 _LONGEST_LEAD = 40
 """What a value may have before the run of letters and digits in it."""
 
-_VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")
 _AZURE_NAME = re.compile(
     r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
     r"|windows\.net",
@@ -172,12 +115,6 @@ _AZURE_REACH = 80
 _FEWEST_OF_AZURE = 32
 """Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
 
-PUBLISHED = (
-    *EMULATOR_KEYS,
-    *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"),
-    "wJalrXUtnFEMI",
-)
-"""Keys in the documentation of Microsoft, Stripe and Amazon: everybody's."""
 
 _FEWEST_QUOTED, _FEWEST_BARE = 16, 20
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
@@ -198,14 +135,17 @@ _CUT_TOKEN = re.compile(
 _COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
 _IN_CELL = re.compile(r"[|\t;,][ \"'`]{0,3}\Z")
 _COMMENT_AFTER = re.compile(r"={0,2}[\"'`][),;\]} ]{1,6}[#/-]")
-_NAMED_COLUMN = re.compile(rf"{_NAME}\W{{0,3}}\Z", re.IGNORECASE)
+_NAMED_COLUMN = re.compile(rf"{NAME}\W{{0,3}}\Z", re.IGNORECASE)
 _NAMED_AFTER = re.compile(
-    rf"[\"'`][),;\]}} ]{{0,6}}(?:#|//|--|/\*)[^\n]{{0,30}}?{_NAME}", re.IGNORECASE
+    rf"[\"'`][),;\]}} ]{{0,6}}(?:#|//|--|/\*)[^\n]{{0,30}}?{NAME}", re.IGNORECASE
 )
 """A comment at the end of the line that names the value."""
 
 _AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/].{0,50}?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+_TWILIO_BEFORE = re.compile(r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}[\"']?[\s,:;=|]{1,4}[\"']?\Z")
+_TWILIO_SECRET = re.compile(r"[0-9a-f]{32}")
+"""The secret right after the public part of a login: of AWS and of Twilio."""
 
 
 def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
@@ -233,8 +173,10 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if (
-        is_hinted and (_is_named(text, first, value, hints) or _is_aws_secret(text, first, value))
-    ) or _is_named_elsewhere(text, first, value):
+        (is_hinted and _is_named(text, first, value, hints))
+        or _is_second_part(text, first, value)
+        or _is_named_elsewhere(text, first, value)
+    ):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
 
 
@@ -242,7 +184,7 @@ def _find_hints(before: str, offset: int) -> list[int]:
     """Places of the hints in the text before a value, which begins at `offset`, in their order."""
     lowered = before.lower()
     places = []
-    for hint in _HINTS:
+    for hint in HINTS:
         place = lowered.find(hint)
         while place >= 0:
             places.append(offset + place)
@@ -257,10 +199,10 @@ def _match_names(text: str, start: int, hints: Sequence[int]) -> Iterator[re.Mat
     the characters up to the value may join them: a value costs a few matches, not one for each
     character before it.
     """
-    for hint in hints[: -_MOST_HINTS - 1 : -1]:
+    for hint in hints[: -MOST_HINTS - 1 : -1]:
         if not may_join(text[hint:start]):
             continue
-        before = _BEFORE_KEY.search(text, max(0, hint - _LONGEST_BEFORE_KEY), hint)
+        before = BEFORE_KEY.search(text, max(0, hint - LONGEST_BEFORE_KEY), hint)
         begins = [before.start()] if before else []
         begins += [hint - 1, hint] if text[hint - 1 : hint] in ("_", "-") else [hint]
         for begin in begins:
@@ -278,14 +220,18 @@ def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -
     for name in _match_names(text, start, hints):
         if _BEARER.fullmatch(name["name"]) and not is_short:
             # What HTTP's scheme, or the header itself, has right behind it.
-            return not name["tail"] and (
+            return name["tail"].lower() in ("", "_auth", "auth") and (
                 name["name"][0] in "bB"
                 or name["scheme"] is not None
                 or _ASSIGNED.match(text, name.end("name"), start) is not None
             )
-        if name["firm"] is not None and _ASSIGNED.match(text, name.end("name"), start):
+        if _ASSIGNED.match(text, name.end("name"), start):
             around = text[max(0, name.start() - 12) : name.end()]
-            return _SURE_NAME.search(around) is not None and not _PUBLIC_NEAR.search(around)
+            between = text[name.end("name") : start]
+            if OTHER_TAIL.search(name["tail"]) or _ID_BETWEEN.search(between):
+                continue
+            if SURE_NAME.search(around + between) and not _PUBLIC_NEAR.search(around):
+                return True
     return False
 
 
@@ -293,7 +239,10 @@ def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
     """Whether the head of its column or a comment after it says that a value is a secret."""
     if _HEX.match(value):
         head = find_head(text, start)
-        return _SURE_NAME.search(head) is not None and not _OTHER_TAIL.search(head)
+        if SURE_NAME.search(head) is not None and not OTHER_TAIL.search(head):
+            return True
+        comment = _NAMED_AFTER.match(text, start + len(value))
+        return comment is not None and SURE_NAME.search(comment[0]) is not None
     return _NAMED_AFTER.match(text, start + len(value)) is not None or (
         _NAMED_COLUMN.search(find_head(text, start)) is not None
     )
@@ -301,10 +250,12 @@ def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
 
 def _read_value(text: str, start: int) -> str | None:
     """The value that begins at `start`; None if a call or an index follows."""
-    match = _VALUE.match(text, start)
+    match = VALUE.match(text, start)
     if match is None or text[match.end() : match.end() + 1] in ("(", "["):
         return None
-    return match[0].rstrip(".")
+    value = match[0].rstrip(".")
+    at = value.find("@")  # In an address what follows is the host.
+    return value[:at] if at >= 16 and "://" in text[max(0, start - 60) : start] else value
 
 
 def _is_named(text: str, start: int, value: str, hints: Sequence[int]) -> bool:
@@ -318,14 +269,14 @@ def _is_named(text: str, start: int, value: str, hints: Sequence[int]) -> bool:
 
 def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
     """Whether a match is the name of a secret, and the value one that may have it."""
-    if _OTHER_TAIL.search(name["tail"]):
+    if OTHER_TAIL.search(name["tail"]):
         return False
     if (name["scheme"] or "").lower().startswith("basic") and not _is_login(value):
         return False
     is_quoted = name["quote"] is not None
     if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
         return False
-    is_named_weakly = _WEAK_NAME.fullmatch(name["name"]) is not None
+    is_named_weakly = WEAK_NAME.fullmatch(name["name"]) is not None
     if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(
         text, max(0, name.start() - 12), name.start()
     ):
@@ -365,59 +316,10 @@ def _tells_hex(name: str) -> bool:
     return name.isupper() or name[0].isupper() or _COMPOSED.search(name) is not None
 
 
-def _is_aws_secret(text: str, start: int, value: str) -> bool:
-    """Whether a value is the secret part of the AWS key that stands before it."""
+def _is_second_part(text: str, start: int, value: str) -> bool:
+    """Whether a value is the secret part of the key of AWS or Twilio that stands before it."""
+    if _TWILIO_SECRET.fullmatch(value):
+        return _TWILIO_BEFORE.search(text, max(0, start - 50), start) is not None
     if not _AWS_SECRET.fullmatch(value):
         return False
     return _AWS_KEY_BEFORE.search(text, max(0, start - 80), start) is not None
-
-
-_SALTED = re.compile(
-    r"(?:(?:auth|logged_in|nonce)_(?:key|salt)|secret_?key(?:_base)?|(?:session|cookie|jwt|app|api|client)_?secret"
-    rf"|signing_?key|encryption_?key)(?:(?:{ASSIGNS}|[\"'],\s{{0,20}})(?P<quote>[\"'])"
-    r"(?P<value>(?:(?!(?P=quote))[^\n\r\\]){32,128})(?P=quote)"
-    r"|\s?=\s?(?P<bare>[^\s\"'`]{40,128})(?=\s|\Z))",
-    re.IGNORECASE,
-)
-_PHRASE = re.compile(
-    r"unique phrase|://|@microsoft|your|change|insert|\$\{|\{\{|\$\(|\w{3,} \w{3,} \w{3,}",
-    re.IGNORECASE,
-)
-_SIGNS = re.compile(r"[^A-Za-z0-9\s]")
-
-
-def find_inserted_secrets(text: str) -> Iterator[Span]:
-    """Literals in the columns of an SQL `INSERT` that are named as secrets are."""
-    for column, start, end in find_inserted(text):
-        if _SURE_NAME.search(column) and not _OTHER_TAIL.search(column):
-            value = text[start:end]
-            if looks_secret(value) and _VALUE.fullmatch(value):
-                yield Span(start, end, "assigned", "<secret:assigned>")
-
-
-_SALT_HINTS = ("_KEY", "_key", "_SALT", "_salt", "_SECRET", "ecret")
-_ASSIGNING = re.compile(r"[=:\"']")
-
-
-def _find_all(text: str, literal: str) -> Iterator[int]:
-    place = text.find(literal)
-    while place >= 0:
-        yield place
-        place = text.find(literal, place + 1)
-
-
-def find_salts(text: str) -> Iterator[Span]:
-    """Values full of signs and blanks beside a name, as WordPress and Django make them."""
-    for place in (place for hint in _SALT_HINTS for place in _find_all(text, hint)):
-        if not _ASSIGNING.search(text, place, place + 24):
-            continue
-        match = _SALTED.search(text, max(0, place - 12), place + 220)
-        if match is None or match.start() > place:
-            continue
-        group = "bare" if match["value"] is None else "value"
-        value = match[group]
-        if len(_SIGNS.findall(value)) < 5 or not is_random(value, 430):
-            continue
-        if _PHRASE.search(value):
-            continue
-        yield Span(*match.span(group), "assigned", "<secret:assigned>")

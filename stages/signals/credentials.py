@@ -17,29 +17,22 @@ import base64
 import binascii
 import re
 import string
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
-from stages.engine.strict_json import parse_json
-from stages.signals.assigned_secrets import (
-    PUBLISHED,
-    find_assigned_secrets,
-    find_inserted_secrets,
-    find_salts,
-)
+from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
-from stages.signals.secret_values import is_placeholder, is_random
+from stages.signals.salts import find_inserted_secrets, find_salts
+from stages.signals.secret_kinds import INNER_KINDS, SECRET_KINDS, WORD_BEGIN, WORD_END, SecretKind
+from stages.signals.secret_values import is_placeholder
+from stages.signals.service_tokens import SERVICE_TOKENS
 
 LONGEST_KEY_BLOCK = 20_000
 """Characters after the head of a private key within which it must end."""
 
-_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_WORD = r"(?<![A-Za-z0-9_-])"
-_END = r"(?![A-Za-z0-9_-])"
 _LONG = b"a" * 16
 _IN_RUN = bytes(
     ord("a" if chr(byte) in "_+/-" or (chr(byte).isalnum() and byte < 128) else " ")
@@ -51,25 +44,11 @@ _REACH = 200
 _LONGEST_LEAD = 20
 """Characters before a literal in which a secret with a varying beginning begins."""
 
-_BEFORE = 4
+_BEFORE = 8
 """Characters before a run in which a literal may begin: a run does not hold the point of `SG.`."""
 
 _KEY_HEAD = re.compile(r"-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?)-----")
 _KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]")
-
-
-@dataclass(frozen=True)
-class SecretKind:
-    """A kind of secret: its label, the literal that marks it, its shape, and a further check."""
-
-    label: str
-    literal: str
-    shape: re.Pattern[str]
-    check: Callable[[str], bool] = lambda token: True
-    begins: str = ""
-    """What the secret begins with, where that is not the literal."""
-    lead: re.Pattern[str] | None = None
-    """What stands before the literal in the secret, up to it, where that varies."""
 
 
 def find_secrets(text: str) -> list[Span]:
@@ -80,10 +59,17 @@ def find_secrets(text: str) -> list[Span]:
         if sort.literal in text:
             spans += _find_kind(text, sort, 0, len(text))
     for start, end in _find_long_runs(text, encoded):
-        near = text[max(0, start - _BEFORE) : end]
-        for sort in SECRET_KINDS:
+        first = max(0, start - _BEFORE)
+        near = text[first:end]
+        for sort in _WITHIN:
             if sort.literal in near:
-                spans += _find_kind(text, sort, max(0, start - _BEFORE), end)
+                spans += _find_kind(text, sort, first, end)
+        for begin in _TOKEN_BEGIN.finditer(text, first, end):
+            for sort in _BY_BEGINNING.get(begin[0], ()):
+                if text.startswith(sort.literal, begin.start()):
+                    spans += _find_kind(
+                        text, sort, begin.start(), begin.start() + len(sort.literal)
+                    )
         spans += find_azure_key(text, end)
         spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)
@@ -103,15 +89,6 @@ def find_secrets(text: str) -> list[Span]:
 def make_tag(label: str) -> str:
     """The text that replaces a secret."""
     return f"<secret:{label}>"
-
-
-def crc32_base62(body: str) -> str:
-    """The last six characters of a GitHub or npm token whose random part is `body`."""
-    number, digits = zlib.crc32(body.encode()), ""
-    while number:
-        number, digit = divmod(number, 62)
-        digits = _BASE62[digit] + digits
-    return digits.rjust(6, "0")
 
 
 def _find_long_runs(text: str, encoded: bytes) -> list[tuple[int, int]]:
@@ -158,11 +135,13 @@ _LINE_MARKS = bytes(
 )
 _LINE_END = re.compile(rb"n[qa]{0,4}?aaaaaaaa")
 _LINE_BREAK = re.compile(
-    r"""["'](?: ?[+.])?(?: ?\\)?\r?\n[ \t]{0,40}(?:[+.] ?)?["']|[=\\]?\r?\n[ \t>*#/]{0,40}"""
+    r"""["'](?: ?[+.&])?(?: ?\\)?\r?\n[ \t]{0,40}(?:[+.&] ?)?["']"""
+    r"""|(?: \|)?[=\\]?\r?\n[ \t>*#/|]{0,40}"""
 )
 _CONTINUED = re.compile(r"""(?:["'](?: ?[+.])?)? ?\\?=?\r?\Z""")
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
 _FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+={0,2}")
 _FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
@@ -190,7 +169,8 @@ def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:
         sign = _CONTINUED.search(text, max(first, feed - 6), feed)
         stop = sign.start() if sign else feed
         start = first + len(text[first:stop].rstrip(_FRAGMENT_CHARACTERS))
-        if not _LITERAL.search(text, start, stop):
+        fragment = text[start:stop]
+        if (fragment.istitle() and fragment.isalpha()) or not _LITERAL.search(fragment):
             continue
         span = _join_lines(text, start, stop)
         if span is not None:
@@ -203,16 +183,20 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
     joined, place = text[start:stop], stop
     sorts = [
         sort
-        for sort in SECRET_KINDS + INNER_KINDS
+        for sort in _ALL_KINDS
         if sort.literal in joined or (sort.begins and sort.begins in joined)
     ]
     secret: Span | None = None
+    width = 0
     for _ in range(_MOST_LINES):
         gap = _LINE_BREAK.match(text, place)
         rest = _FRAGMENT.match(text, gap.end()) if gap else None
         if gap is None or rest is None:
             break
         goes_on = not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
+        width, before = place - text.rfind("\n", 0, place), width
+        if width == before and not _ORDINARY_WORD.match(rest[0]):
+            goes_on = True  # Two lines of equal width: a mail program wrapped them.
         if secret is not None and not goes_on:
             break  # A word of the next line, below a secret that is whole.
         whole = text[start - 1 : start] + joined + rest[0]
@@ -239,7 +223,9 @@ def _match_joined(
     return None
 
 
-_DISCORD = re.compile(r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}" + _END)
+_DISCORD = re.compile(
+    r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}" + WORD_END
+)
 
 
 def _find_discord_token(text: str, start: int, end: int) -> Iterator[Span]:
@@ -272,22 +258,6 @@ def _is_key(body: str) -> bool:
     return letters >= 40 and "..." not in body and body.count(" ") * 8 < len(body)
 
 
-def _is_token(token: str) -> bool:
-    """Whether the checksum is right; without it, whether the rest is as chance makes it.
-
-    A copy with a wrong letter is still nearly the secret.
-    """
-    body = token.partition("_")[2]
-    return crc32_base62(body[:-6]) == body[-6:] or (
-        is_random(body, 380) and not is_placeholder(body)
-    )
-
-
-def _is_stripe_key(token: str) -> bool:
-    """Whether the rest looks random, and no key of the documentation is it."""
-    return is_random(token[8:], 350) and not token.startswith(PUBLISHED)
-
-
 def _is_discord_token(token: str) -> bool:
     """Whether the first part holds the digits of a user's number."""
     head = token.partition(".")[0]
@@ -297,145 +267,26 @@ def _is_discord_token(token: str) -> bool:
         return False
 
 
-_SAMPLE_PAYLOAD = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
-"""What the samples of jwt.io say: `{"sub":"1234567890","name":"John Doe"`."""
-
-
-def _is_jwt(token: str) -> bool:
-    """Whether the first part is a JSON object that names an algorithm; no sample of jwt.io."""
-    if _SAMPLE_PAYLOAD in token:
-        return False
-    head = token.partition(".")[0]
-    try:
-        value = parse_json(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (binascii.Error, ValueError):
-        return False
-    return isinstance(value, dict) and "alg" in value
-
-
-def _check_random_after(separators: str, bits: int = 350, most: int = 0) -> Callable[[str], bool]:
-    """A check that what follows the last prefix (or that of number `most`) looks random."""
-
-    def check(token: str) -> bool:
-        return is_random(re.split(separators, token, maxsplit=most)[-1], bits)
-
-    return check
-
-
-def _kind(
-    label: str,
-    literal: str,
-    shape: str,
-    check: Callable[[str], bool] = lambda token: True,
-    begins: str = "",
-    lead: re.Pattern[str] | None = None,
-) -> SecretKind:
-    return SecretKind(label, literal, re.compile(f"{_WORD}{shape}{_END}"), check, begins, lead)
-
-
-SECRET_KINDS: tuple[SecretKind, ...] = (
-    *(
-        _kind("aws_access_key", prefix, rf"{prefix}[A-Z2-7]{{16}}", lambda t: is_random(t[4:], 250))
-        for prefix in ("AKIA", "ASIA")
-    ),
-    _kind("google_api_key", "AIza", r"AIza[A-Za-z0-9_-]{35}", _check_random_after("AIza")),
-    _kind(
-        "google_oauth_secret",
-        "GOCSPX-",
-        r"GOCSPX-[A-Za-z0-9_-]{28}",
-        _check_random_after("GOCSPX-"),
-    ),
-    *(
-        _kind("github_token", prefix, rf"{prefix}[A-Za-z0-9]{{36}}", _is_token)
-        for prefix in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")
-    ),
-    _kind(
-        "github_token",
-        "github_pat_",
-        r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
-        _check_random_after("_", 400),
-    ),
-    _kind("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}", _is_token),
-    _kind("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,64}", _check_random_after("glpat-")),
-    _kind(
-        "slack_token",
-        "xox",
-        r"xox[abeoprs]-(?:[0-9A-Za-z]{1,24}-){1,5}[A-Za-z0-9]{16,72}",
-        _check_random_after("-", 300),
-    ),
-    SecretKind(
-        "slack_webhook",
-        "com/services/T",
-        re.compile(
-            r"(?:https?://)?hooks\.slack\.com/services/T[A-Z0-9]{7,12}/B[A-Z0-9]{7,12}/"
-            r"[A-Za-z0-9]{24}"
-        ),
-        _check_random_after("/"),
-        begins="hooks.",
-        lead=re.compile(r"(?:https?://)?hooks\.slack\.\Z"),
-    ),
-    *(
-        _kind("stripe_key", prefix, rf"{prefix}[0-9A-Za-z]{{24,247}}", _is_stripe_key)
-        for prefix in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")
-    ),
-    _kind(
-        "openai_key",
-        "T3BlbkFJ",
-        r"sk-(?:[a-z]{3,10}-)?[A-Za-z0-9_-]{16,160}T3BlbkFJ[A-Za-z0-9_-]{16,160}",
-        begins="sk-",
-    ),
-    _kind("anthropic_key", "sk-ant-", r"sk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{80,120}"),
-    _kind("hugging_face_token", "hf_", r"hf_[A-Za-z]{34}", _check_random_after("_", 400)),
-    *(
-        _kind("docker_token", f"dckr_{sort}_", rf"dckr_{sort}_[A-Za-z0-9_-]{{27,32}}")
-        for sort in ("pat", "oat")
-    ),
-    _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
-    _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
-    *(
-        _kind("twilio_key", sort, rf"{sort}[0-9a-f]{{32}}", _check_random_after(sort, 280))
-        for sort in ("SK", "AC")
-    ),
-    SecretKind(
-        "twitter_bearer",
-        "A" * 20,
-        re.compile(r"(?<![A-Za-z0-9+/_-])A{20,24}[A-Za-z0-9%]{60,150}(?![A-Za-z0-9+/=_%-])"),
-        _check_random_after("A{20,24}", 400),
-    ),
-    _kind("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    _kind("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,400}"),
-    _kind(
-        "json_web_token",
-        "eyJ",
-        r"eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{20,2000}",
-        _is_jwt,
-    ),
-)
-"""The kinds with a shape of their own, in the order of the search."""
-
-INNER_KINDS: tuple[SecretKind, ...] = (
-    SecretKind(
-        "telegram_token",
-        ":AA",
-        re.compile(rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{_END}"),
-        _check_random_after(":"),
-        lead=re.compile(r"[0-9]{8,10}\Z"),
-    ),
-    SecretKind(
-        "azure_client_secret",
-        "Q~",
-        re.compile(rf"{_WORD}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{_END}"),
-        _check_random_after("Q~", most=1),
-        lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
-    ),
-)
-"""Kinds whose literal no run of letters and digits begins with; searched in the whole text."""
-
+_INNER_LITERALS = ("A" * 20, "com/services/T")
 _LITERALS = [sort.literal for sort in SECRET_KINDS]
 _MAY_BE_SECRET = re.compile(
     "|".join(["[0-9]", *(re.escape(one) for one in _LITERALS if len(one) > 2)]).encode()
 )
 """A digit, or a literal; of a hexadecimal token (`SK…`) the digits are enough."""
 
-_LITERAL = re.compile("|".join(map(re.escape, [*_LITERALS, ":AA", "Q~", "sk-", "hooks"])))
+_ALL_KINDS = SECRET_KINDS + SERVICE_TOKENS + INNER_KINDS
+_LITERAL = re.compile(
+    "|".join(
+        re.escape(one) for one in sorted({sort.literal for sort in _ALL_KINDS} | {"sk-", "hooks"})
+    )
+)
 """What a secret that goes on in the next line has in its first."""
+
+_WITHIN = tuple(sort for sort in SECRET_KINDS if sort.begins or sort.literal in _INNER_LITERALS)
+"""Kinds whose literal does not begin them; others are looked up by their first characters."""
+
+_BY_BEGINNING: dict[str, list[SecretKind]] = defaultdict(list)
+for _sort in SECRET_KINDS + SERVICE_TOKENS:
+    if _sort not in _WITHIN:
+        _BY_BEGINNING[_sort.literal[:2]].append(_sort)
+_TOKEN_BEGIN = re.compile(WORD_BEGIN + "[A-Za-z0-9][A-Za-z0-9/_.]")

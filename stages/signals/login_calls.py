@@ -15,6 +15,7 @@ from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
     is_password,
+    is_phrase,
     is_placeholder,
     is_strong_password,
     says_password,
@@ -31,6 +32,12 @@ _ANY_HOST = re.compile(
 """Hosts of examples and of development alike: a password there must look like one."""
 
 _DRIVER_LOGIN = re.compile(r"[\"'`=\s](?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z")
+_HOST_LOGIN = re.compile(r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.]))")
+_LOGIN_BEFORE_HOST = re.compile(
+    r"(?:\A|[\s\"'`=])[A-Za-z][\w.-]{0,40}:(?P<password>[^\s\"'`<>{}:@/]{6,64})\Z"
+)
+"""`ann:…@host:3306` without a scheme."""
+
 _DRIVER_REACH = 132
 """Addresses of databases without a scheme, as of Go's driver: `ann:…@tcp(db:3306)/shop`."""
 
@@ -41,14 +48,14 @@ def find_url_passwords(text: str) -> Iterator[Span]:
     """The password of each `scheme://user:password@host`."""
     if "@" not in text:
         return
-    place = text.find("@tcp(")
-    while place >= 0:
-        login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
-        if login is not None and login["password"] != login["user"]:
-            password = login["password"]
-            if is_password(password) or is_chosen_words(password):
-                yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-        place = text.find("@tcp(", place + 1)
+    for sign in ("@tcp(", "@(", "@unix("):
+        yield from _find_driver_logins(text, sign)
+    for match in _HOST_LOGIN.finditer(text):
+        login = _LOGIN_BEFORE_HOST.search(
+            text, max(0, match.start() - _DRIVER_REACH), match.start()
+        )
+        if login is not None and is_password(login["password"]):
+            yield Span(*login.span("password"), "url_password", "<secret:url_password>")
     if "://" not in text:
         return
     for match in _LOGIN.finditer(text):
@@ -64,16 +71,29 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         yield Span(*match.span("password"), "url_password", "<secret:url_password>")
 
 
+def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
+    """The passwords of addresses without a scheme before each `sign`."""
+    place = text.find(sign)
+    while place >= 0:
+        login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
+        if login is not None and login["password"] != login["user"]:
+            password = login["password"]
+            if is_password(password) or is_chosen_words(password):
+                yield Span(*login.span("password"), "url_password", "<secret:url_password>")
+        place = text.find(sign, place + 1)
+
+
 _WHO = r"[^\s:\"'`/|]{1,40}"
 _SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
-_ARGUMENT = r"(?:[\"'][^\n\"']{0,64}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
+_ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
 _LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
     r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
 )
 _STATED = (
-    rf"\w{{0,8}}(?:\s?[:=]|\s(?:is|are|ist|sind))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
+    r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
     r"(?P<loose>[^\s\"'`<>|]{8,64})"
 )
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -84,13 +104,13 @@ def _shapes(**shapes: str) -> _Shapes:
     return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
 
 
-_FLAG = re.compile(r" (?:-(?:-user|[pPuUawbhS])|/p:)")
+_FLAG = re.compile(r" (?:-(?:-user|[pPuUawbhSAXkK])|/p:)")
 _COMMANDS = _shapes(
     **{
-        "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?{_WHO}:{_SURE}",
+        "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?(?:{_WHO})?:{_SURE}",
         "mysql": rf"mysql\w*\s[^\n|;]{{0,80}}?\s(?-i:-p){_SURE}",
         "zip ": rf"zip (?:-[\w-]{{1,12}} ){{0,3}}(?-i:-P) ?{_SURE}",
-        "7z": rf"7za? (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-p){_SURE}",
+        "7z": rf"7za? (?:[\w.*/-]{{1,40}} ){{1,3}}?(?-i:-p){_SURE}",
         "rar ": rf"rar (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-h?p){_SURE}",
         "pass:": rf"pass:{_SURE}",
         "htpasswd": rf"htpasswd -\w{{0,3}}b\w{{0,3}} \S{{1,60}} \S{{1,40}} {_SURE}",
@@ -102,6 +122,12 @@ _COMMANDS = _shapes(
         "smbclient": rf"smbclient [^\n|;]{{0,80}}?(?-i:-U) ?[\"']?[^\s%\"']{{1,40}}%{_SURE}",
         "plink": rf"plink [^\n|;]{{0,80}}?-pw {_SURE}",
         "lftp": rf"lftp [^\n|;]{{0,40}}?-u [\"']?[^\s,]{{1,40}},{_SURE}",
+        " -u": rf" -u ?[\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}",
+        "--user": (
+            rf"--user(?:name)?[ =][\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}"
+        ),
+        "snmp": rf"snmp\w{{1,8}} [^\n|;]{{0,80}}?(?-i:-[AX]) {_SURE}",
+        "openssl ": rf"openssl [^\n|;]{{0,80}}? (?-i:-k|-K) {_SURE}",
         "freerdp": rf"freerdp [^\n|;]{{0,80}}?/p:{_SURE}",
     }
 )
@@ -114,6 +140,10 @@ _CALLS = _shapes(
     **{
         "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
         "mysqli(": rf"mysqli{_THREE}",
+        "connect(": rf"connect{_THREE}",
+        "ftp(": rf"ftp{_THREE}",
+        "database(": rf"database{_THREE}",
+        "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",
         "getconnection(": rf"getConnection{_THREE}",
         "wifi.begin": rf"wifi\.begin{_TWO}",
@@ -127,6 +157,9 @@ _CALLS = _shapes(
 )
 """Calls with the password as a literal: searched where a literal is an argument."""
 
+_ORACLE = r"[\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@"
+_CISCO = rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?"
+_PGPASS = rf"[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}"
 _STATEMENTS = _shapes(
     **{
         "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})? (?P<sure>[^\s\"'`<>|/]{6,64})",
@@ -134,10 +167,77 @@ _STATEMENTS = _shapes(
         "securestring": rf"securestring (?:-String )?{_SURE}",
         "login": rf"login{_STATED}",
         "cred": rf"cred{_STATED}",
-        "sqlplus": r"sqlplus [^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+        "inlog": rf"inlog{_STATED}",
+        "zugang": rf"zugang{_STATED}",
+        "identifiant": rf"identifiant{_STATED}",
+        "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
+        "pragma key": rf"pragma key ?= ?{_LITERAL}",
+        "add_user": rf"add_user {_WHO} {_SURE}",
+        "cwjap": r'cwjap\w{0,8}="[^"\n]{1,32}","(?P<sure>[^\s"]{6,64})"',
+        "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
+        "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
+        "ascii 0": rf"ascii 0 {_SURE}",
+        "nickserv": rf"nickserv(?::| identify)(?: identify)? (?:[\w-]{{1,20}} )?{_SURE}",
+        ":5432:": f":5432:{_PGPASS}",
+        ":3306:": f":3306:{_PGPASS}",
+        ":*:": rf":\*:{_PGPASS}",
+        "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
+        "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
+        '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }
 )
 """Commands and prose without a flag."""
+
+_GATED: tuple[tuple[str, _Shapes], ...] = (
+    (
+        "pass",
+        _shapes(
+            **{
+                "assword": (
+                    r"assword[:?]?[^\n]{0,12}[\"']\s?\{?\s{0,8}send(?:line)? (?:-- )?\""
+                    r"(?P<sure>[^\s\"\\]{6,64})"
+                ),
+                "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
+                "change_password": rf"change_password {_WHO} {_SURE}",
+                "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
+                "keypass": rf"keypass(?:word)?[ =:]{{1,3}}{_SURE}",
+                "{password,": rf"\{{password, ?{_LITERAL}",
+                "username": rf"{_CISCO}password (?:[05789] )?{_SURE}",
+            }
+        ),
+    ),
+    (
+        "secret",
+        _shapes(secret=rf"secret [0589] {_SURE}", username=rf"{_CISCO}secret (?:[05789] )?{_SURE}"),
+    ),
+    (
+        "@",
+        _shapes(
+            **{
+                "sqlplus": r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@",
+                "thin:": f"thin:{_ORACLE}",
+                "connect(": rf"connect\([\"']{_ORACLE}",
+                "exp ": f"exp {_ORACLE}",
+                "imp ": f"imp {_ORACLE}",
+                "pdp ": f"pdp {_ORACLE}",
+                "dsn: ": f"dsn: {_ORACLE}",
+            }
+        ),
+    ),
+    (
+        "|",
+        _shapes(
+            echo=(
+                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
+                r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
+            ),
+        ),
+    ),
+)
+"""The same, searched only in a text that has what all of a group have."""
+
+_RARE_SIGNS = "_*{(:"
+"""Signs that many texts lack: to look for one costs a tenth of a search of a word."""
 
 _PIPED = re.compile(
     r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
@@ -150,10 +250,16 @@ _SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
 def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
     """Passwords of commands and calls; `lowered` is the text in small letters, of equal length."""
     shapes = _STATEMENTS
+    for gate, gated in _GATED:
+        if gate in lowered:
+            shapes += gated
     if any(sign in text for sign in _QUOTED_ARGUMENTS):
         shapes += _CALLS
     is_shell = _FLAG.search(text) is not None
+    absent = [sign for sign in _RARE_SIGNS if sign not in text]
     for hint, shape in shapes + _COMMANDS if is_shell else shapes:
+        if any(sign in hint for sign in absent):
+            continue
         place = lowered.find(hint)
         while place >= 0:
             match = shape.match(text, place)
@@ -167,6 +273,19 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
         place = lowered.find("sudo -", place + 1)
 
 
+def _has_two_digits(value: str) -> bool:
+    """Whether a password of eight characters has two digits, and none of the signs of a path."""
+    return (
+        len(value) > 7
+        and sum(map(str.isdecimal, value)) > 1
+        and is_password(value)
+        and not set("./") & set(value)
+    )
+
+
+_SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
+
+
 def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     """The password that a command or a call has; a loose one must stand out of prose."""
     group = match.lastgroup or "sure"
@@ -177,8 +296,10 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     if is_quoted and after not in ('"', "'", "\\"):
         return
     is_found = is_password(value) and (group != "loose" or is_strong_password(value))
-    if not is_found and (group == "sure" or (group == "call" and "@" in match[0])):
-        is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", ""))
+    is_found = is_found or (group == "loose" and (is_phrase(value) or _has_two_digits(value)))
+    begins = text[max(0, match.start() - 6) : begin]
+    if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
+        is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))
         is_found = is_found or (is_quoted and is_chosen_number(value))
     if is_found:
         yield Span(begin, begin + len(value), "password", "<secret:password>")

@@ -23,17 +23,21 @@ _CLOSE = (
     r"|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){0,3}"
 )
 _TYPE = (
-    r"(?::\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
+    r"(?: As [A-Z]\w{2,12} (?==)"
+    r"|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?"
+    r"|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
 )
 """Between a name and `=`: a type (`: str`), or the accessors of C#."""
 
 _SIGN = (
-    r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+    r"(?:=>|:=|->|<-(?=[ \"'])|[→⟶➜⇒]"
+    r"|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
 )
 _VERBS = (
     r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
     r"|c['\u2019]est|sera"
-    r"|es|será|era|é|eh|è|jest|to|je|är|er|on|var|este|это|этот|hai|hain|है|ni|adalah|là)(?!\w)"
+    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|это|этот|hai|hain|है|ni"
+    r"|adalah|là)(?!\w)"
     r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
 )
 _WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
@@ -57,21 +61,23 @@ def may_join(between: str) -> bool:
 
 
 VERB = (
-    rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)[ \u00a0\n]{{1,2}}"
-    r"|(?:是|为|為|は|が|を)「?|「)"
+    rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)"
+    r"(?:[ \u00a0\n]{1,2}|(?<=:)\n[ \t]{1,8})"
+    r"|(?:[ \u00a0][^\W\d_]{2,16}+){1,2} [=\u2013\u2014-] "
+    r"|(?:是|为|為|は|が|を|改成了?|改为|设置?为|設定為|默认为?) ?「?|「)"
 )
 """Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
 languages: `password for the guest wifi is`."""
 
-ASSIGNS = rf"{_CLOSE}\s{{0,4}}{_TYPE}{_SIGN}\s{{0,4}}"
+ASSIGNS = rf"{_CLOSE}(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}\s{{0,4}}"
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
     rf"{QUOTE},\s{{0,4}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
-    rf"|{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
+    rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
 FIELD = (
     rf"(?:{QUOTE})?[\s,;>]{{0,8}}(?:</(?:name|key)>\s{{0,40}})?"
-    r"(?:[\"'<]?(?:value|default|val|content|data|string)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
+    r"(?:[\"'<]?(?:value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"
 """A variable of Terraform: `variable "password" { default = "…" }`."""
@@ -81,10 +87,11 @@ TAG_END = (
     r"[^<>\n]{0,40}>){0,2}\s{0,2}"
 )
 CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\*\*)?"
-FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\||\?\?|\bor\b|:-|:=|\?:)\s{0,3}"
+FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\|=?|\?\?=?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"']))?"
+    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt)\()(?=[\"'])"
+    r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 
@@ -170,7 +177,13 @@ def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:
 
 def find_inserted(text: str) -> Iterator[tuple[str, int, int]]:
     """Column and place of each literal of `INSERT INTO t (column, …) VALUES ('literal', …)`."""
-    for statement in _INSERT.finditer(text):
+    lowered = text.replace("INSERT", "insert").replace("Insert", "insert")
+    begin = lowered.find("insert")
+    while begin >= 0:
+        statement = _INSERT.match(text, begin)
+        begin = lowered.find("insert", begin + 1)
+        if statement is None:
+            continue
         columns = [name.strip(" \t\r\n\"`[]'") for name in statement["columns"].split(",")]
         place = statement.end()
         for _ in range(_MOST_ROWS):

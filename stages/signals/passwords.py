@@ -29,18 +29,20 @@ from stages.signals.named_values import (
     find_inserted,
 )
 from stages.signals.outputs import Span
+from stages.signals.password_words import SURE_VERBS, USER_BEFORE, may_be_words
 from stages.signals.secret_values import (
-    has_joined_words,
     is_chosen_number,
     is_chosen_words,
     is_password,
+    is_phrase,
     is_strong_password,
 )
 
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
-    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])"
+    r"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    r"|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
@@ -49,15 +51,15 @@ _FOREIGN = (
     r"|[şs]ifre(?:si|m|niz)?"
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
     r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
-    r"|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
+    r"|code (?:du )?wi-?fi|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
     "|".join(
         f"(?<={word})"
-        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my"]
+        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my", "ssh"]
     )
 )
-_HINTS = ("pass", "pw", "psk", "htwoord")
+_HINTS = ("pass", "pw", "psk", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
 _FOREIGN_HINTS = (
@@ -87,6 +89,7 @@ _FOREIGN_HINTS = (
         ("ك", "كلمة"),
         ("ס", "סיסמ"),
     ),
+    *(("é", "code wifi"), ("é", "code wi-fi"), ("é", "code du wi")),
     *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
 )
 """Those of other languages, and a character that a longer text of the language has."""
@@ -96,7 +99,8 @@ _SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""
 
 _FOR = (
-    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|от)"
+    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
+    r"|til|till|för|pro)"
     r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?)?"
 )
 """What a password is for, between its name and its value: `пароль от вайфая …`."""
@@ -106,7 +110,7 @@ _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
     rf"|(?P<verb>{VERB})"
-    rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}\(?))"
+    rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -115,9 +119,10 @@ _OTHER_TAIL = re.compile(
     r"|expir"
     r"|chang|updat|creat|count|attempt|_?id\b|name|mode|histor|encod|strength|score|regex|pattern"
     r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule"
-    r"|require",
+    r"|require|target|toggle|visib",
     re.IGNORECASE,
 )
+_RESET_TO = re.compile(r"(?:re)?set to", re.IGNORECASE)
 _ABOUT_PASSWORDS = re.compile(
     r"polic|length|strength|hint|rule|hash|manager|list|complex|encod|algorithm|format|authent"
     r"|requirement|expir|forgot|lost|reset",
@@ -127,15 +132,7 @@ _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
     re.IGNORECASE,
 )
-_USER_BEFORE = re.compile(
-    r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine)\b[^\n]{1,44}\Z", re.IGNORECASE
-)
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
-_SURE_VERBS = re.compile(
-    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah)\b|:|c.est"
-    r"|(?<!\w)[èé](?!\w)",
-    re.IGNORECASE,
-)
 _SIGN = re.compile(r"[=:>-]")
 
 
@@ -150,7 +147,10 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
-            elif lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place):
+            if text.startswith("passwd --stdin", place) or (
+                match is None
+                and (lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place))
+            ):
                 yield from find_piped(text, place)
             if hint == "pass":
                 yield from _find_before_name(text, place)
@@ -173,25 +173,50 @@ def _choose_hints(lowered: str) -> Sequence[str]:
     return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
 
 
+_LOGIN_ABOVE = re.compile(
+    r"\b(?:login|user(?:name)?|user_?id"
+    r"|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
+    re.IGNORECASE,
+)
+"""The field of a login right before a `secret`, which is its password then."""
+
+_STORED = re.compile(r"\{(?:noop|plain|cleartext)\}", re.IGNORECASE)
+"""How Spring and LDAP mark a password that is not hashed."""
+
+_KEYS_AFTER = re.compile(r"\{(?:enter|tab)\}\Z|\\n\Z", re.IGNORECASE)
+"""The keys that a test of a page types after a password."""
+
+
 def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     """The value of a match, if the name is one of a password and the value looks like it."""
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
         return
-    if _ABOUT_PASSWORDS.search(match["verb"] or ""):
+    if _ABOUT_PASSWORDS.search(_RESET_TO.sub("", match["verb"] or "")):
         return
     if match["short"] and not _may_be_short(text, match):
         return
+    if (match["name"] or "").lower() == "secret" and not _LOGIN_ABOVE.search(
+        text, max(0, start - 80), start
+    ):
+        return
     group = "quoted" if match["quoted"] is not None else "bare"
-    value = match[group]
+    begin = match.start(group)
+    stored = _STORED.match(match[group])
+    if stored is not None:
+        begin += stored.end()
+    value = _KEYS_AFTER.sub("", match[group])
     if group == "bare":
         value = cut_bare(value)
+        if value.endswith("(") or value[:1] in (";", ",", "&"):
+            return
         if match["firm"] and _is_variable(text, match, value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
+    if stored is not None:
+        value = value[stored.end() :]
     if _is_accepted(text, match, value):
-        begin = match.start(group)
         yield Span(begin, begin + len(value), "password", "<secret:password>")
 
 
@@ -202,126 +227,20 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             match["quoted"] is not None
             or "-p" in match["plain"]
             or text.startswith(("--", "re"), max(0, match.start() - 2))
-            or _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+            or USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
-        is_sure = not match["name"] or _SURE_VERBS.search(match["verb"]) is not None
+        is_sure = (
+            not match["name"]
+            or match["quoted"] is not None
+            or SURE_VERBS.search(match["verb"]) is not None
+        )
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
     if is_password(value) if is_sure else is_strong_password(value):
         return True
-    return (is_chosen_words(value) or is_chosen_number(value)) and _may_be_words(text, match, value)
-
-
-_ASSIGNED = re.compile(rf"{ASSIGNS}\Z")
-_ABOUT_BEFORE = re.compile(
-    r"(?:forgot|reset|confirm|repeat|change|show|hide|wrong|invalid|incorrect|missing|require|enter|no"
-    r"|weak|strong|toggle|type|label|placeholder|name|for|id|text|title|message|error|hint|help|is|has"
-    r"|get|set|check|validate|verify|compare|match|hash)(?:ten|ed|s)?[\"':=<>_. -]{0,3}\Z",
-    re.IGNORECASE,
-)
-"""What stands right before the name of a label, a message or a function about passwords."""
-
-_DEFINES = re.compile(r"(?:define|put|add|set\w{0,12})\(\s?[\"'][\w.]{0,40}\Z", re.IGNORECASE)
-_TAG_BEFORE = re.compile(r"<(?:(?:property|entry|param|init-param)\b[^<>]{0,60})?\Z")
-_LOGIN_NEAR = re.compile(
-    r"(?:user|login|usr|uid|e-?mail|account|host|server|ssid|wi-?fi|wlan|data ?base|db|benutzer"
-    r"|usuario|usuário|utilisateur|identifiant|логин|用户|用戶|帳號|账号|ユーザ|아이디)",
-    re.IGNORECASE,
-)
-_NEAR = 160
-_LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
-_LINE_AFTER = re.compile(r"[.!]?[ \t]{0,8}(?:\Z|[\r\n]|#|//|<|\||/ )")
-_FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}[\s,;/|]{1,4}\Z")
-_WIRELESS = re.compile(r"wi-?fi|wlan|hotspot", re.IGNORECASE)
-_DECLARES = re.compile(
-    r"\b(?:const|let|var|val|string|char ?\*|final|auto|dim|my|our)\W{1,3}[\w$]{0,20}\Z",
-    re.IGNORECASE,
-)
-_ENGLISH_NAME = re.compile(r"pass(?:words?|wd|phrase|code|key)?|pwd|pw", re.IGNORECASE)
-_CODE_BEFORE = re.compile(r"[,{(\[]\s*\Z")
-_CODE_AFTER = re.compile(r"\s*[})\],]")
-_FIELDS_BEFORE = re.compile(r"[;\"'][\w ]{1,30}=[^;=\"']{0,80};\s?\Z")
-
-
-def _may_be_words(text: str, match: re.Match[str], value: str) -> bool:
-    """Whether words or a number alone are what a name is assigned, not what is said of it."""
-    quoted = match["quoted"] is not None
-    start, end = match.start(), match.start("quoted" if quoted else "bare") + len(value)
-    before = text[max(0, start - 60) : start]
-    if (match["short"] and before[-1:] not in ("_", ".")) or _ABOUT_BEFORE.search(before):
-        return False
-    firm = match["firm"]
-    if (
-        firm is not None
-        and "." in value
-        and not quoted
-        and not (firm == "=" and _FIELDS_BEFORE.search(before))
-    ):
-        return text[end : end + 1] in ('"', "&") and firm == "="
-    if firm is None:
-        verb = (match["verb"] or "").strip()
-        if match["plain"] is not None:
-            return _is_argument(text, match, before, end, value)
-        is_told = verb.endswith(":") or has_joined_words(value) or value.isdecimal()
-        is_told = is_told or _WIRELESS.search(match[0]) is not None
-        return is_told and (quoted or _LINE_AFTER.match(text, end) is not None)
-    if firm.endswith(">") and "td" not in firm:
-        return _TAG_BEFORE.search(before) is not None and text.startswith("</", end)
-    if _DEFINES.search(before):
-        return quoted
-    if not _ASSIGNED.match(firm):
-        is_cell = "td" in firm or "|" in firm
-        return has_joined_words(value) and (
-            (is_cell and _LINE_AFTER.match(text, end) is not None) or (quoted and "." in firm)
-        )
-    if quoted:
-        return has_joined_words(value) or _has_login(text, start, end, before)
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    if "=" in firm and ":" not in firm:
-        after = text[end : end + 1]
-        if firm != "=":
-            return False
-        if after == ";":
-            return _FIELDS_BEFORE.search(before) is not None or before.endswith('"')
-        if after in ("&", '"') or "--" in before[-20:]:
-            return True
-        return after in ("", " ", "\n", "\r") and (
-            line == line.upper()
-            or "=" in line
-            or "." in line
-            or _has_login(text, start, end, before)
-        )
-    if not _LINE_AFTER.match(text, end):
-        return False
-    if not _LINE_BEFORE.search(before) and not _FIELD_BEFORE.search(before):
-        return False
-    above = text[max(0, start - len(line) - 60) : start - len(line)]
-    if _CODE_BEFORE.search(above) or _CODE_AFTER.match(text, end):
-        return False
-    return has_joined_words(value) or value.isdecimal() or _has_login(text, start, end, before)
-
-
-def _has_login(text: str, start: int, end: int, before: str) -> bool:
-    """Whether a field of a login is near, or the name is part of a longer one: `DB_PASSWORD`."""
-    if before[-1:] in ("_", ".", "-") or _DECLARES.search(before):
-        return True
-    name = re.match(r"[^\W_]+", text[start : start + 24])
-    if name is not None and not _ENGLISH_NAME.match(name[0]):
-        return True
-    near = text[max(0, start - _NEAR) : start] + " " + text[end : end + _NEAR // 2]
-    return _LOGIN_NEAR.search(near) is not None
-
-
-def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: str) -> bool:
-    """Whether words follow a name as the argument of a statement, or of a login in prose."""
-    if match["quoted"] is not None:
-        return has_joined_words(value) or "-p" in match["plain"] or before.lower().endswith("with ")
-    if " " in match["plain"].strip() or not has_joined_words(value):
-        return False
-    is_login = before.endswith("require") or _USER_BEFORE.search(before) is not None
-    return is_login and _LINE_AFTER.match(text, end) is not None
+    return (is_chosen_words(value) or is_chosen_number(value)) and may_be_words(text, match, value)
 
 
 _STDIN = "password-stdin"
@@ -330,7 +249,8 @@ _QUESTION = re.compile(
     r"[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)[^\n]{0,20}\r?\n"
 )
 _ASKS = re.compile(
-    r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l|qual)\b",
+    r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l"
+    r"|qual)\b",
     re.IGNORECASE,
 )
 _SHORT_QUESTION = 24
@@ -375,7 +295,14 @@ def _is_no_name(value: str) -> bool:
 def _may_be_short(text: str, match: re.Match[str]) -> bool:
     """Whether `pass` is the name of a password: not a verb, not the result of a test."""
     if match["plain"]:
-        return _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+        if (
+            match["quoted"] is not None
+            and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0
+        ):
+            return True
+        return USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+    if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
+        return True
     return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
 
 
@@ -407,9 +334,9 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
 
 
 _BEFORE_NAME = re.compile(
-    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:the|my|your|our|a|das"
-    r"|dein|mein"
-    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2}\Z",
+    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:(?:the|my|your|our|a"
+    r"|das|dein|mein"
+    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2})?\Z",
     re.IGNORECASE,
 )
 

@@ -6,7 +6,8 @@ they are searched in runs of these, and a text without an '@' and without seven 
 costs one pass. Redacting twice is redacting once. Numbers without check digits that only context
 identifies (social security, passports, driving licences) are not searched.
 
-E-mail and IP addresses are in `addresses.py`. Time is linear in the text.
+E-mail addresses are in `addresses.py`, IP addresses in `ip_addresses.py`. Time is linear in the
+text.
 
 A value is replaced by a tag, or by one of the examples reserved for its kind. A hash of the value
 chooses the example: the same value has the same example everywhere, in any order of documents, and
@@ -24,8 +25,9 @@ from string import ascii_uppercase
 from typing import Literal
 
 from stages.signals.account_numbers import find_cards, find_ibans, find_lower_ibans
-from stages.signals.addresses import find_emails, find_ip_addresses
+from stages.signals.addresses import find_emails
 from stages.signals.config import PHONE_REGIONS
+from stages.signals.ip_addresses import find_ip_addresses
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
 from stages.signals.phone_numbers import find_phone_numbers
 

@@ -14,8 +14,10 @@ from itertools import pairwise
 
 _FILLER = re.compile(
     r"example|sample|placeholder|dummy|changeme|change[_-](?:me|this)|redacted|masked|censored"
-    r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real|secret)"
-    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|\A(?:[a-z]{0,5}|\w{0,2}test|pass\w{0,4}|qwerty)[_@-]?123456"
+    r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real"
+    r"|secret)"
+    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|\A(?:[a-z]{0,5}|\w{0,2}test|pass\w{0,4}"
+    r"|qwerty)[_@-]?123456"
     r"|1234567|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
     r"|\A(?:\[[^\]]*\]|%\w+%|\$[A-Z_][A-Z0-9_]*|@?\{[^{}]*\})\Z",
     re.IGNORECASE,
@@ -38,7 +40,8 @@ _NUMBERED = re.compile(
 
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
-    r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
+    r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
+    r"|settings\.",
     re.IGNORECASE,
 )
 """How a value begins that says where the secret is, or that it is encrypted."""
@@ -50,8 +53,10 @@ _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 """c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
 
 _SAYS_PASSWORD = re.compile(
-    r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
-    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
+    r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])"
+    r"|(?-i:(?<=[a-z])Pass(?![a-z]))"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave"
+    r"|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
     re.IGNORECASE,
@@ -74,21 +79,39 @@ _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*|bcrypt\w*"
-    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
-    r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen|stellig\w*)?)"
+    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
+    r"|bcrypt\w*"
+    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?"
+    r"|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
+    r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen"
+    r"|stellig\w*)?)"
     r"(?:-\w+)?\Z",
     re.IGNORECASE,
 )
 _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
-_CALL = re.compile(r"\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
+_ALGORITHM = re.compile(
+    r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5"
+    r"|bcrypt|argon2\w{0,2}"
+    r"|scrypt|ed25519|oauth2?|saml2?|tls-?v?1|mfa|2fa|totp|rfc-?[0-9]{3,5})(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+"""Names of algorithms and standards, which stand beside the word as values do."""
+
+_CALL = re.compile(
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
+    r"|=>|::|</|/>|=="
+)
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
-    r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
+    r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}"
+    r"|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
     r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}"
 )
+_NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
+"""Letters around a number: `kvtm4821qe`."""
+
 _SIGN = re.compile(r"[!@#$%^&*?+=~;,]")
 _LEET_WORD = re.compile(
     r"(?=.*[a-z].*[a-z])[0-9]{0,2}(?:[A-Za-z]{1,3}[0-9]{1,2}){2,}[a-z]{0,3}[0-9]{0,4}"
@@ -97,7 +120,7 @@ _LEET_WORD = re.compile(
 
 
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_LONGEST_RUN, _LONGEST_RUN_OF_ONE_CASE = 3.6, 6.0
+_LONGEST_RUN, _LONGEST_RUN_OF_ONE_CASE, _LONGEST_RUN_OF_LETTERS = 3.6, 6.0, 3.2
 """Mean characters of a hump of a random value at most: of 20 letters and digits 99.5 % have fewer,
 names of programs (`getSecretFromVault2`) mostly more."""
 
@@ -137,7 +160,9 @@ def looks_secret(value: str) -> bool:
         return False
     if _ONE_CHARACTER.search(value):
         return False
-    if not (_DIGIT.search(value) and _LETTER.search(value)) or _ADDRESS.match(value):
+    if not _LETTER.search(value) or _ADDRESS.match(value):
+        return False
+    if not _DIGIT.search(value) and not _is_mixed_long(value):
         return False
     if (
         "://" in value
@@ -153,10 +178,17 @@ def looks_secret(value: str) -> bool:
         return is_random(longest, 300)
     if len(longest) < 24:
         longest = _join_parts(value) or longest
-    if len(longest) < 16 or not is_random(longest, 370):
+    if len(longest) < 16 or not is_random(longest, 370 if len(longest) > 27 else 345):
         return False
     run = len(longest) / max(1, len(_HUMPS.findall(longest)))
     return run <= (_LONGEST_RUN if _CASES.search(longest) else _LONGEST_RUN_OF_ONE_CASE)
+
+
+def _is_mixed_long(value: str) -> bool:
+    """Whether letters alone change their case as chance makes them do: of 24 and more."""
+    if len(value) < 24 or not _CASES.search(value) or not is_random(value, 400):
+        return False
+    return len(value) <= _LONGEST_RUN_OF_LETTERS * len(_HUMPS.findall(value))
 
 
 def _join_parts(value: str) -> str:
@@ -175,7 +207,12 @@ def is_password(value: str) -> bool:
     """
     if len(value) < 6 or is_placeholder(value) or _REFERENCE.match(value) or _HASH.match(value):
         return False
-    if not _LETTER.search(value) or says_password(value) or _ONE_CHARACTER.search(value):
+    if (
+        _ALGORITHM.search(value)
+        or not _LETTER.search(value)
+        or says_password(value)
+        or _ONE_CHARACTER.search(value)
+    ):
         return False
     if is_mixed(value):
         return not _CALL.search(value)
@@ -190,10 +227,23 @@ def is_mixed(value: str) -> bool:
     """
     if len(value) < 8 or not _CASES.search(value):
         return False
-    is_plain = not _DIGIT.search(value) and len(_SIGN.findall(value)) < 2
-    if is_plain and len(value) < 12:
-        return False
+    if not _DIGIT.search(value) and len(_SIGN.findall(value)) < 2:
+        return len(value) > 9 and (_has_few_words(value) or _are_many(value))
+    return _are_many(value)
+
+
+def _are_many(value: str) -> bool:
+    """Whether runs of one class of characters have two characters at most on average."""
     return 2 * len(_CLASSES.findall(value)) >= len(value)
+
+
+_PRONOUNCED = re.compile(r"(?=.*[aeiouyAEIOUY])[A-Z]?[a-z]{2,}")
+
+
+def _has_few_words(value: str) -> bool:
+    """Whether letters of both cases have hardly a part that may be a word of a name."""
+    words = sum(len(part) for part in _HUMPS.findall(value) if _PRONOUNCED.fullmatch(part))
+    return 5 * words < 2 * len(value) and 3 * len(_CLASSES.findall(value)) >= len(value)
 
 
 def is_strong_password(value: str) -> bool:
@@ -206,6 +256,7 @@ def is_strong_password(value: str) -> bool:
         or (_CASES.search(value[1:]) is not None and len(_CLASSES.findall(value)) > 2)
         or _WORDS_AND_NUMBER.fullmatch(value) is not None
         or _LEET_WORD.fullmatch(value) is not None
+        or _NUMBER_INSIDE.fullmatch(value) is not None
     )
 
 
@@ -242,7 +293,8 @@ _NO_PASSWORD = re.compile(
 """Words of forms, code and documentation: a value with one of them names something else."""
 
 _NO_CHOICE = re.compile(
-    r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted|cted)s?\Z"
+    r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted"
+    r"|cted)s?\Z"
     r"|(?:lich|isch|keit|heit|ung|[ai]d[oa]|ect[oa]|ori[oa]|oire)e?[nrs]?\Z|mente\Z",
     re.IGNORECASE,
 )
@@ -284,3 +336,16 @@ def is_chosen_number(value: str) -> bool:
 def has_joined_words(value: str) -> bool:
     """Whether a value shows its words: `Hamburg-zephyr-ember`, `sunflowerMustang`."""
     return len(_WORD.findall(value)) > 1
+
+
+_FILLING = re.compile(r"of|the|to|in|on|out|up|and|or|by|at|well|non|all|end|off|per|pre|sub|x")
+
+
+def is_phrase(value: str) -> bool:
+    """Whether a value is a passphrase of three words or more: `otter-cobalt-ember`."""
+    words = value.split("-")
+    return (
+        len(words) > 2
+        and is_chosen_words(value)
+        and not any(len(word) < 3 or _FILLING.fullmatch(word.lower()) for word in words)
+    )

@@ -19,13 +19,8 @@ from hypothesis import strategies as st
 
 from stages.filter.edits import apply_edits
 from stages.signals import assigned_secrets
-from stages.signals.credentials import (
-    INNER_KINDS,
-    SECRET_KINDS,
-    crc32_base62,
-    find_secrets,
-    make_tag,
-)
+from stages.signals.credentials import find_secrets, make_tag
+from stages.signals.secret_kinds import INNER_KINDS, SECRET_KINDS, crc32_base62
 
 LETTERS = string.ascii_letters + string.digits
 BASE64URL = LETTERS + "_-"

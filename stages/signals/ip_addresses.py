@@ -1,0 +1,256 @@
+"""IP addresses in a text, and what tells them from versions of four parts.
+
+- an IPv4 address must not touch a letter or digit, nor be part of a longer dotted number
+  ("1.2.3.4.5" is a section, "v1.2.3.4" a version), and no word before it may say that it is a
+  version. With at most six digits it needs a word about addresses before it, unless its four parts
+  are equal: on crawled pages nearly all of these are versions ("4.4.2.8"), and of all addresses one
+  in 700 is so short;
+- the resolvers of DNS that everybody uses (`8.8.8.8`) are nobody's address;
+- IPv6 addresses are found as well: global unicast (2000::/3), and others that are written in full.
+
+A number that has the form of a version (the first part below 32, the second up to 48) is an address
+only where something around it says so: a word, a command, a port, a field of a log, an address near
+it. Of random addresses three in a hundred have this form. Time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
+_IPV6 = (
+    r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
+    r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
+)
+
+# A pattern that starts with a literal is searched many times faster than any other: so the points
+# and colons of addresses are looked for first, and then the characters around each.
+_ADDRESS_SHAPES = (
+    (
+        re.compile(r"\.(?=[0-9]{1,3}\.[0-9])"),
+        re.compile(r"[0-9]{1,3}\Z"),
+        re.compile(IPV4),
+        re.compile(r"[A-Za-z0-9]\Z|[0-9]\.\Z"),
+        re.compile(r"[A-Za-z0-9]|\.[0-9]|-[0-9]+[A-Za-z]"),
+    ),
+    (
+        re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),
+        re.compile(r"[0-9A-Fa-f]{4}\Z"),
+        re.compile(_IPV6),
+        re.compile(
+            r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom):\Z"
+        ),
+        re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
+    ),
+)
+_SHORT_ADDRESS = 6
+_LOOK_BACK = 40
+_ADDRESS_WORDS = re.compile(
+    r"(?<![^\W_])(?:ip(?:v4)?|addr(?:ess)?|adresse|dirección|server|host(?:name)?|dns|ping|login"
+    r"|logged|from"
+    r"|client|user|proxy|router|gateway|remote|peer|src|dst|nameserver|allow|deny|ban(?:ned)?"
+    r"|block(?:ed)?"
+    r"|ssh|scp|https?|nmap|traceroute|whois|connect(?:ed)?|\w{1,20}(?-i:Address|Addr|Host|Ip|IP))"
+    r"(?![^\W_])[^0-9<>@]{0,30}\Z",
+    re.IGNORECASE,
+)
+_VERSION_WORDS = re.compile(
+    r"(?<![\w.-])(?:\w*version\w{0,3}|versión|versão|verze|wersj[aiąę]|верси[яиюей]|sürüm|release"
+    r"|build|firmware|driver|revision|rev|ver|patch|update|sdk"
+    r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
+    r"|abschnitt"
+    r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
+    r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z|(?:版本|バージョン|버전)[号番호]?[\s:：は是]{0,2}\Z|version>\Z"
+    r"|(?<![:\w])[A-Z][A-Za-z]{2,20}/\Z",
+    re.IGNORECASE,
+)
+"""Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`)."""
+
+
+def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Places of public addresses, those of IPv4 first."""
+    for middle, beginning, shape, touching_before, touching_after in _ADDRESS_SHAPES:
+        free = 0
+        for mark in middle.finditer(text):
+            begun = beginning.search(text, max(free, mark.start() - 4), mark.start())
+            match = shape.match(text, begun.start()) if begun else None
+            if match is None:
+                continue
+            if touching_after.match(text, match.end()) and not _PORT_AFTER.match(text, match.end()):
+                continue
+            start, end = match.span()
+            if touching_before.search(text, max(start - 2, 0), start):
+                continue
+            if _is_public(match[0]) and not _is_version(text, start, match[0]):
+                yield start, end
+                free = end
+
+
+_PORT_AFTER = re.compile(r"\.[0-9]{1,5}(?: [<>] |:[ \n])")
+"""A port as `tcpdump` writes it: `192.0.2.1.443 > …`."""
+
+_RESOLVERS = frozenset(
+    (
+        *("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112"),
+        *("208.67.222.222", "208.67.220.220", "4.2.2.1", "4.2.2.2", "94.140.14.14"),
+        *("2001:4860:4860::8888", "2001:4860:4860::8844", "2606:4700:4700::1111"),
+        *("2606:4700:4700::1001", "2620:fe::fe"),
+    )
+)
+"""Public DNS of Google, Cloudflare, Quad9, OpenDNS, Lumen and AdGuard."""
+
+
+def _is_public(address: str) -> bool:
+    if address.lower() in _RESOLVERS:
+        return False
+    try:
+        number = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return number.is_global and not number.is_multicast
+
+
+_FEW_VERSIONS = 32
+"""Above this a first part is hardly a version's, and most networks lie there."""
+
+_FILE_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9]*[_-]\Z")
+_ADDRESS_NAME = re.compile(
+    r"(?:\b|_)(?:ip|addr|host|from|by|client|server|node)[_-]\Z", re.IGNORECASE
+)
+_MOST_OF_SECOND = 48
+"""The second part of a version is hardly ever above this; of an address it mostly is."""
+
+_LINE_REACH = 120
+_PACKAGE_BEFORE = re.compile(
+    r"[\w\])]\s?(?:[=~!<>]=|===)\s?\Z|~> ?\Z|\bgem\s{1,4}[\"'][\w-]{1,60}[\"'],\s{0,4}[\"']\Z"
+    r"|version\W{1,3}[0-9.]{7,20}-\Z|version\W{1,12}(?://|#|--) ?\w{0,12}:? ?\Z",
+    re.IGNORECASE,
+)
+_INSTALLED = re.compile(r"\binstalled?\b[^\n]{0,100}[A-Za-z]-\Z", re.IGNORECASE)
+_VERSION_EARLIER = re.compile(
+    r"(?:version|firmware|release|build|driver|upgraded? to|updated? to)\W{1,4}v?[0-9]{1,4}"
+    r"(?:\.[0-9]{1,5}){2,3}(?![0-9.]*[0-9])[^\n]{0,80}\Z",
+    re.IGNORECASE,
+)
+_ADDRESS_RIGHT_BEFORE = re.compile(
+    r"(?:\bip(?:v4)?|address|addr|hosts?|server|from|at|on|client|peer|remote|proxy|gateway|by"
+    r"|connect\w{0,5} to|via|//|@)\W{0,4}\Z",
+    re.IGNORECASE,
+)
+
+
+def _follows_version(text: str, start: int) -> bool:
+    """Whether a sign of a package, or another version in the line, says that a number is one."""
+    first = max(text.rfind("\n", max(0, start - _LINE_REACH), start) + 1, start - _LINE_REACH, 0)
+    line = text[first:start]
+    if _PACKAGE_BEFORE.search(line) or (line[-1:] == "-" and _INSTALLED.search(line)):
+        return True
+    return _VERSION_EARLIER.search(line) is not None and not _ADDRESS_RIGHT_BEFORE.search(line)
+
+
+_ADDRESS_SIGN_BEFORE = re.compile(
+    r"://\Z|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap"
+    r"|mysql)\b[^\n]{0,60}\Z"
+    r"|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?[^\s]{0,12} {1,2}(?:[\[(]|\w{1,12} )?\Z"
+    r"|(?-i:\b(?:IN|IP) {1,8}A? {0,8}\Z)|(?:[~!][\w-]{1,20}|\b(?:root|admin|ubuntu|debian|centos"
+    r"|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z"
+    r"|[a-z0-9-]\.[a-z]{2,10}\W{0,2} [\[(]\Z"
+    r"|forwarded[\w-]{0,6}\W{0,4}(?:[0-9.]{7,15}, ?){0,4}\Z|\b(?:tcp|udp)\b[^\n]{0,40}\Z|ip[46]?:\Z"
+    r"|[0-9] {1,3}\Z|\w \[\Z|[0-9]\.[0-9]{1,3}-\Z|(?<![a-z])(?:addr|ip|host)[\"'\])]{0,2}\s?(?:=>"
+    r"|=|:)\s?[\"']?\Z|\blisten\w{0,8}\W{1,4}\Z",
+    re.IGNORECASE,
+)
+"""What an address has before it in logs, commands, zone files and headers."""
+
+_ADDRESS_SIGN_AFTER = re.compile(
+    r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\["
+    r"|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
+    r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\)? (?:tried|attempted|requested|was blocked|is blocked"
+    r"|banned|edited|joined|left|connected|logged|quit)\b|\]?(?: \(may be forged|, ?(?:10|127|172"
+    r"|192)\.)"
+)
+"""A port, a network, the next fields of a log or of a table of hosts."""
+
+_MORE_ADDRESS_WORDS = re.compile(
+    r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network"
+    r"|subnet|cidr|spam\w{0,4}"
+    r"|range|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с"
+    r"|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
+    r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host"
+    r"|addr)\w{0,8}>\Z"
+    r"|Contributions/\Z|Contributions/[0-9.]{7,15}\|\Z",
+    re.IGNORECASE,
+)
+_LINE_END = re.compile(r"[ \t]*(?:\Z|\n(?![ \t]*[-=*]))")
+_SIGN_REACH = 80
+_NEIGHBOUR = re.compile(
+    r"(?<![0-9.A-Za-z/-])(?:3[3-9]|[4-9][0-9]|1[0-9]{2}|2[0-4][0-9]"
+    r"|25[0-5])\.[0-9]{1,3}\.[0-9]{1,3}"
+    r"\.[1-9][0-9]{0,2}(?![0-9.])"
+)
+_NEIGHBOUR_REACH = 160
+"""Near an address whose first part no version has, a number is an address, too."""
+
+
+def _has_sign_of_address(text: str, start: int, end: int) -> bool:
+    """Whether something around a number of the form of a version says that it is an address."""
+    near = text[max(0, start - _SIGN_REACH) : start]
+    line = near.rsplit("\n", 1)[-1]
+    return (
+        (
+            (_ADDRESS_WORDS.search(near) or _PLACE_BEFORE.search(near)) is not None
+            and not _CHANGED.search(line)
+        )
+        or _MORE_ADDRESS_WORDS.search(near) is not None
+        or _ADDRESS_SIGN_BEFORE.search(line) is not None
+        or (not line and start > 0 and _LINE_END.match(text, end) is not None)
+        or _NEIGHBOUR.search(text, max(0, start - _NEIGHBOUR_REACH), start) is not None
+        or _NEIGHBOUR.search(text, end, end + _NEIGHBOUR_REACH) is not None
+        or (_ADDRESS_SIGN_AFTER.match(text, end) is not None and not near.endswith(":"))
+    )
+
+
+_PLACE_BEFORE = re.compile(r"\b(?:at|from|by|via)\W{1,4}\Z", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?"
+    r"|tested)\w{0,4}\b[^\n]{0,40}(?:from|to|in|on|with|by)\W{1,3}\Z|changelog\W{1,3}\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_version(text: str, start: int, address: str) -> bool:
+    """Whether a word says so, or four short numbers have none before that speaks of an address.
+
+    Four that count up (`1.2.3.4`) are what people type who need any.
+    """
+    parts = address.split(".")
+    if len(parts) != 4:
+        return False
+    if text.startswith(".in-addr", start + len(address)):
+        return True
+    if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
+        return True
+    is_equal = len(set(parts)) == 1
+    if (
+        int(parts[0]) < _FEW_VERSIONS
+        and not is_equal
+        and (
+            _follows_version(text, start)
+            or (
+                _FILE_BEFORE.search(text, max(0, start - _LOOK_BACK), start) is not None
+                and not _ADDRESS_NAME.search(text, max(0, start - 12), start)
+            )
+            or (
+                int(parts[1]) <= _MOST_OF_SECOND
+                and not _has_sign_of_address(text, start, start + len(address))
+            )
+        )
+    ):
+        return True
+    if is_equal or (len("".join(parts)) > _SHORT_ADDRESS and max(map(int, parts)) >= _FEW_VERSIONS):
+        return False
+    if parts == [str(int(parts[0]) + step) for step in range(4)]:
+        return True
+    return not _has_sign_of_address(text, start, start + len(address))

@@ -1,0 +1,212 @@
+"""The kinds of secrets with a shape of their own: the literal, the shape and the check of each.
+
+A literal tells the kind; then follow a shape and a check: the length and alphabet that the service
+uses, its checksum where it has one (GitHub and npm end tokens with a CRC-32) or enough different
+characters. Tokens of services that only a prefix tells are listed in `service_tokens.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stages.engine.strict_json import parse_json
+from stages.signals.azure_keys import EMULATOR_KEYS
+from stages.signals.secret_values import is_placeholder, is_random
+
+PUBLISHED = (
+    *EMULATOR_KEYS,
+    *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"),
+    "wJalrXUtnFEMI",
+)
+"""Keys in the documentation of Microsoft, Stripe and Amazon: everybody's."""
+
+WORD_BEGIN = (
+    r"(?:(?<![A-Za-z0-9_-])|(?<=[=%]3D)|(?<=%2[027])|(?<=%3A)|(?<=\\[nrt])|(?<=\x1b\[[0-9]m))"
+)
+"""Also after what encodes a sign or blank: `=3D`, `%22`, `\\n`."""
+
+WORD_END = r"(?![A-Za-z0-9_-])"
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class SecretKind:
+    """A kind of secret: its label, the literal that marks it, its shape, and a further check."""
+
+    label: str
+    literal: str
+    shape: re.Pattern[str]
+    check: Callable[[str], bool] = lambda token: True
+    begins: str = ""
+    """What the secret begins with, where that is not the literal."""
+    lead: re.Pattern[str] | None = None
+    """What stands before the literal in the secret, up to it, where that varies."""
+
+
+def crc32_base62(body: str) -> str:
+    """The last six characters of a GitHub or npm token whose random part is `body`."""
+    number, digits = zlib.crc32(body.encode()), ""
+    while number:
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return digits.rjust(6, "0")
+
+
+def _is_token(token: str) -> bool:
+    """Whether the checksum is right; without it, whether the rest is as chance makes it.
+
+    A copy with a wrong letter is still nearly the secret.
+    """
+    body = token.partition("_")[2]
+    return crc32_base62(body[:-6]) == body[-6:] or (
+        is_random(body, 380) and not is_placeholder(body)
+    )
+
+
+def _is_stripe_key(token: str) -> bool:
+    """Whether the rest looks random, and no key of the documentation is it."""
+    return is_random(token[8:], 350) and not token.startswith(PUBLISHED)
+
+
+_SAMPLE_PAYLOAD = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
+"""What the samples of jwt.io say: `{"sub":"1234567890","name":"John Doe"`."""
+
+
+def _is_jwt(token: str) -> bool:
+    """Whether the first part is a JSON object that names an algorithm; no sample of jwt.io."""
+    if _SAMPLE_PAYLOAD in token:
+        return False
+    head = token.partition(".")[0]
+    try:
+        value = parse_json(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except (binascii.Error, ValueError):
+        return False
+    return isinstance(value, dict) and "alg" in value
+
+
+def _check_random_after(separators: str, bits: int = 350, most: int = 0) -> Callable[[str], bool]:
+    """A check that what follows the last prefix (or that of number `most`) looks random."""
+
+    def check(token: str) -> bool:
+        return is_random(re.split(separators, token, maxsplit=most)[-1], bits)
+
+    return check
+
+
+def _kind(
+    label: str,
+    literal: str,
+    shape: str,
+    check: Callable[[str], bool] = lambda token: True,
+    begins: str = "",
+    lead: re.Pattern[str] | None = None,
+) -> SecretKind:
+    return SecretKind(
+        label, literal, re.compile(f"{WORD_BEGIN}{shape}{WORD_END}"), check, begins, lead
+    )
+
+
+SECRET_KINDS: tuple[SecretKind, ...] = (
+    *(
+        _kind("aws_access_key", prefix, rf"{prefix}[A-Z2-7]{{16}}", lambda t: is_random(t[4:], 250))
+        for prefix in ("AKIA", "ASIA")
+    ),
+    _kind("google_api_key", "AIza", r"AIza[A-Za-z0-9_-]{35}", _check_random_after("AIza")),
+    _kind(
+        "google_oauth_secret",
+        "GOCSPX-",
+        r"GOCSPX-[A-Za-z0-9_-]{28}",
+        _check_random_after("GOCSPX-"),
+    ),
+    *(
+        _kind("github_token", prefix, rf"{prefix}[A-Za-z0-9]{{36}}", _is_token)
+        for prefix in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")
+    ),
+    _kind(
+        "github_token",
+        "github_pat_",
+        r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
+        _check_random_after("_", 400),
+    ),
+    _kind("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}", _is_token),
+    _kind("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,64}", _check_random_after("glpat-")),
+    _kind(
+        "slack_token",
+        "xox",
+        r"xox[abeoprs]-(?:[0-9A-Za-z]{1,24}-){1,5}[A-Za-z0-9]{16,72}",
+        _check_random_after("-", 300),
+    ),
+    SecretKind(
+        "slack_webhook",
+        "com/services/T",
+        re.compile(
+            r"(?:https?://)?hooks\.slack\.com/services/T[A-Z0-9]{7,12}/B[A-Z0-9]{7,12}/"
+            r"[A-Za-z0-9]{24}"
+        ),
+        _check_random_after("/"),
+        begins="hooks.",
+        lead=re.compile(r"(?:https?://)?hooks\.slack\.\Z"),
+    ),
+    *(
+        _kind("stripe_key", prefix, rf"{prefix}[0-9A-Za-z]{{24,247}}", _is_stripe_key)
+        for prefix in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")
+    ),
+    _kind(
+        "openai_key",
+        "T3BlbkFJ",
+        r"sk-(?:[a-z]{3,10}-)?[A-Za-z0-9_-]{16,160}T3BlbkFJ[A-Za-z0-9_-]{16,160}",
+        begins="sk-",
+    ),
+    _kind("anthropic_key", "sk-ant-", r"sk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{80,120}"),
+    _kind("hugging_face_token", "hf_", r"hf_[A-Za-z]{34}", _check_random_after("_", 400)),
+    *(
+        _kind("docker_token", f"dckr_{sort}_", rf"dckr_{sort}_[A-Za-z0-9_-]{{27,32}}")
+        for sort in ("pat", "oat")
+    ),
+    _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
+    _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
+    *(
+        _kind("twilio_key", sort, rf"{sort}[0-9a-f]{{32}}", _check_random_after(sort, 280))
+        for sort in ("SK", "AC")
+    ),
+    SecretKind(
+        "twitter_bearer",
+        "A" * 20,
+        re.compile(r"(?<![A-Za-z0-9+/_-])A{20,24}[A-Za-z0-9%]{60,150}(?![A-Za-z0-9+/=_%-])"),
+        _check_random_after("A{20,24}", 400),
+    ),
+    _kind("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+    _kind("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,400}"),
+    _kind(
+        "json_web_token",
+        "eyJ",
+        r"eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{20,2000}",
+        _is_jwt,
+    ),
+)
+"""The kinds with a shape of their own, in the order of the search."""
+
+INNER_KINDS: tuple[SecretKind, ...] = (
+    SecretKind(
+        "telegram_token",
+        ":AA",
+        re.compile(
+            rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{WORD_END}"
+        ),
+        _check_random_after(":"),
+        lead=re.compile(r"[0-9]{8,10}\Z"),
+    ),
+    SecretKind(
+        "azure_client_secret",
+        "Q~",
+        re.compile(rf"{WORD_BEGIN}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{WORD_END}"),
+        _check_random_after("Q~", most=1),
+        lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
+    ),
+)
+"""Kinds whose literal no run of letters and digits begins with; searched in the whole text."""

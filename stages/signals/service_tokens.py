@@ -1,0 +1,152 @@
+"""Tokens of services that a prefix tells: the prefix, the alphabet and the length of what follows.
+
+The forms are those that the services document or that their scanners look for (GitHub's secret
+scanning, gitleaks, TruffleHog). What follows must be as chance makes it; where the prefix is short
+or a common word, it must also hold a digit. Keys that services
+publish on purpose (`pk_live_`, `phc_`, `pk.eyJ`) are not listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from stages.signals.secret_kinds import WORD_BEGIN, WORD_END, SecretKind
+from stages.signals.secret_values import is_random
+
+_ALPHABETS = {
+    "hex": "[0-9a-f]",
+    "alnum": "[A-Za-z0-9]",
+    "url": "[A-Za-z0-9_-]",
+    "base64": "[A-Za-z0-9+/_=-]",
+    "upper": "[A-Z0-9]",
+    "lower": "[a-z0-9]",
+    "dotted": "[A-Za-z0-9._-]",
+}
+_FORMS = {
+    "hex": """
+        dapi:32 glptt-:40 pul-:40 sbp_:40 sgp_:40 squ_:40 sqp_:40 sqa_:40 bkua_:40 sntryu_:64
+        sk-or-v1-:64 rubygems_:48 mlsn.:64 shippo_live_:40 shippo_test_:40 key-:32 ddp_:40
+        ubi_:40 xoxe-1-:30-150 v1.0-:40-200 whsec_:32-64 sgp_local_:40 packagist_uut_:68
+    """,
+    "alnum": """
+        gsk_:52 xai-:80 pplx-:48 r8_:37-40 ntn_:43-50 lin_api_:40 lin_oauth_:32-64 LTAI:12-24
+        AKID:32 AKLT:30-50 nfp_:36 ico-:32 EZAK:54 EZTK:54 AKCp:68-74 EAA:90-250 phx_:40-48
+        whsec_:32 tvly-:28-48 aio_:28 fio-u-:64 glc_:32-400 rnd_:26-40 dnkey-:26-100 pnu_:36
+        ATBB:32 CLOJARS_:60 api_org_:34 hrku-:30-80 dp.pt.:40-46 dp.st.:40-60 dp.ct.:40-46
+        figo_:40 PRIVATE-AIRTABLE-:40 patch_:40 csk-:44-52 ctx7sk-:36 sk-svcacct-:40-180
+        GR1348941:20-40 sq0atp-:22 HRKU-:30-80 ddn_:40 sk-proj-:40-60 nvapi-:60-70 sk-lf-:36
+        voyage-:40-50 pa-:43-48 e2b_:40 jina_:50-70 apify_api_:36-46 dckr_:40 hvr_:40 sk-kimi-:40-80
+    """,
+    "url": """
+        glrt-:20-60 gldt-:20-60 glcbt-:20-70 glft-:20-60 glsoat-:20-60 glimt-:20-60 glagent-:40-60
+        glffct-:20-60 glrtr-:20-60 gloas-:64 nvapi-:60-80 sq0csp-:43 sq0atp-:22 fo1_:43 fm1_:60-900
+        fm2_:60-900
+        figd_:38-46 CFPAT-:43 tfp_:40-64 duffel_test_:43 duffel_live_:43 pscale_tkn_:32-64
+        pscale_pw_:32-64 pscale_oauth_:32-64 ATATT3:80-250 ATCTT3:80-250 ops_eyJ:100-2000
+        ya29.:30-1200 1//0:60-120 HRKU-:58-80 xapp-:40-140 tskey-auth-:20-70 tskey-api-:20-70
+        tskey-client-:20-70 tskey-:20-70 hvs.:24-140 hvb.:100-250 sntrys_:60-400 pcsk_:60-80
+        sb_secret_:30-48 p8e-:32 gho-:30-60 ghs-:30-60 vcp_:24-80 vercel_:24-80 eyJrIjoi:60-200
+        sk-proj-:80-180 sk-svcacct-:80-180 sk-admin-:60-180 nrk-:30-60 xoxd-:60-300 y0_:50-70
+        AQVN:35-40 sl.:120-160 dsec_:30-80 cfut_:32-64 rdme_xn8s9h:50-70 lip_:30-80
+    """,
+    "upper": "NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
+    "lower": "oy2:43 rdme_:70 nb_:40 oauth::30",
+    "base64": "whsec_:32-48 sntrys_eyJ:100-400 base64v1.:60-200",
+}
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_TWO_PARTS = (
+    ("glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
+    ("PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("xkeysib-", r"xkeysib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    ("xsmtpsib-", r"xsmtpsib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    ("pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    ("pat.", r"pat\.[A-Za-z0-9_-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}"),
+    ("lsv2_", r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
+    ("CCIPAT_", r"CCIPAT_[A-Za-z0-9]{22}_[0-9a-f]{40}"),
+    ("CCIPRJ_", r"CCIPRJ_[A-Za-z0-9]{22}_[0-9a-f]{40}"),
+    ("dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{40,150}\.[A-Za-z0-9_-]{20,30}"),
+    ("xoxe.", r"xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{140,180}"),
+    ("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{24,32}"),
+    ("waka_", "waka_" + _UUID),
+    ("HRKU-", r"HRKU-" + _UUID),
+    ("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),
+    ("sdk-", r"sdk-" + _UUID),
+    ("sgp_", r"sgp_[0-9a-f]{16}_[0-9a-f]{40}"),
+    ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("access_token$", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}"),
+    ("FLWSECK", r"FLWSECK(?:_TEST)?-[0-9a-fA-F]{12,40}(?:-X)?"),
+    ("amzn.mws.", r"amzn\.mws\." + _UUID),
+)  # fmt: skip
+_COMMON = (
+    ("re_", r"re_[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,26}"),
+    ("sk_", r"sk_[0-9a-f]{48}"),
+    ("sk-", r"sk-(?:[A-Za-z0-9]{48,64}|[0-9a-f]{32})"),
+    ("fw_", r"fw_[A-Za-z0-9]{22,30}"),
+    ("secret_", r"secret_[A-Za-z0-9]{43}"),
+    ("cio", r"cio[A-Za-z0-9]{32}"),
+    ("EAAA", r"EAAA[A-Za-z0-9_-]{60}"),
+    ("SK", r"SK[0-9a-f]{32}"),
+    ("tk-us-", r"tk-us-[A-Za-z0-9_-]{48}"),
+    ("sk_", r"sk_(?:prod|dev|stag|car)_[A-Za-z0-9]{24,64}"),
+)
+"""Prefixes that begin other names as well: a digit must follow."""
+
+_LABEL = "service_token"
+_DIGIT, _CASES = re.compile(r"[0-9]"), re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]")
+_HEX = re.compile(r"[0-9a-f-]+\Z")
+_CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
+_LONGEST_RUN = 2.6
+"""Mean run of one class of characters at most: random ones have 1.6, names 4 and more."""
+
+
+def _check(prefix: str, is_common: bool) -> Callable[[str], bool]:
+    """A check that what follows a prefix is as chance makes it."""
+
+    def check(token: str) -> bool:
+        body = token[len(prefix) :]
+        if _HEX.match(body):
+            return is_random(body, 280) and _DIGIT.search(body) is not None
+        if not _DIGIT.search(body) and (is_common or len(body) > 32 or not _CASES.search(body)):
+            return False
+        if _CASES.search(body) and len(body) > _LONGEST_RUN * len(_CLASSES.findall(body)):
+            return False
+        return is_random(body, 320)
+
+    return check
+
+
+def _make(prefix: str, shape: str, is_common: bool = False) -> SecretKind:
+    pattern = re.compile(f"{WORD_BEGIN}{shape}{WORD_END}")
+    return SecretKind(_LABEL, prefix, pattern, _check(prefix, is_common))
+
+
+def _read_forms() -> list[SecretKind]:
+    kinds = []
+    for alphabet, forms in _FORMS.items():
+        for form in forms.split():
+            prefix, _, size = form.rpartition(":")
+            least, _, most = size.partition("-")
+            shape = f"{re.escape(prefix)}{_ALPHABETS[alphabet]}{{{least},{most or least}}}"
+            kinds.append(_make(prefix, shape, len(prefix) < 4))
+    return kinds
+
+
+SERVICE_TOKENS: tuple[SecretKind, ...] = (
+    *_read_forms(),
+    *(_make(prefix, shape) for prefix, shape in _TWO_PARTS),
+    *(_make(prefix, shape, True) for prefix, shape in _COMMON),
+    SecretKind(
+        _LABEL,
+        "discord",
+        re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{17,20}/[A-Za-z0-9_-]{60,72}"),
+        _check("discord.com/api/webhooks/", True),
+    ),
+    SecretKind(
+        _LABEL,
+        "hooks.zapier",
+        re.compile(r"hooks\.zapier\.com/hooks/catch/[0-9]{4,12}/[A-Za-z0-9]{6,12}"),
+    ),
+)  # fmt: skip
+"""In the order of the search."""
