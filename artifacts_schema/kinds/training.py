@@ -477,4 +477,13 @@ MODEL_KINDS = (
             "README.md": "Model card.",
         },
     ),
+    Kind(
+        name="gguf",
+        description="A model as one file that llama.cpp and what is built on it run.",
+        files={
+            "*.gguf": "Weights, tokenizer, chat template and architecture.",
+            "Modelfile": "By which Ollama takes the file.",
+            "ingot.json": "Architecture, pre-tokenizer, types of tensors, and what it was made of.",
+        },
+    ),
 )

@@ -104,3 +104,7 @@ megatron
 # For tests/benchmarks/loader.py, which stands in for torchvision where that fits no torch without
 # CUDA: so it is torch that is asked for here.
 peer streaming INGOT_PEERS_STREAMING torch mosaicml-streaming==0.13.0
+# For tests/stages/export_gguf/test_llama_cpp.py and tests/benchmarks/gguf.py: llama.cpp, built here from
+# source in about 10 minutes with one job.
+CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-1}" CMAKE_ARGS="${CMAKE_ARGS:--DLLAVA_BUILD=OFF}" \
+    peer llama_cpp INGOT_PEERS_LLAMA_CPP llama_cpp llama-cpp-python==0.3.36

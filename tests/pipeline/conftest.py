@@ -28,7 +28,14 @@ __all__ = ["save_model"]
 HERE = Path(__file__).parent
 TINY = HERE / "tiny.yaml"
 FURTHER = HERE / "further.yaml"
-FURTHER_STEPS = ("later_passages", "classify", "semantic_dedup", "score", "merge_checkpoints")
+FURTHER_STEPS = (
+    "later_passages",
+    "classify",
+    "semantic_dedup",
+    "score",
+    "merge_checkpoints",
+    "export_gguf",
+)
 """Steps of that recipe; only tests that name one of them run it."""
 LONGEST_SECONDS = 1_200
 """For a test and the whole run that its fixtures make first; a busy machine takes minutes."""

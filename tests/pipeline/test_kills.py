@@ -52,6 +52,7 @@ STEPS = [
     "evaluate",
     "score",
     "export",
+    "export_gguf",
 ]
 """One step of each stage; of `filter` also one that decides on conversations and pairs, of `dedup`
 also one that finds passages of an earlier run's index."""
