@@ -472,7 +472,8 @@ MODEL_KINDS = (
             "file.",
             "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
             "model.safetensors.index.json": "Which of several files holds each tensor.",
-            "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
+            "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage), "
+            "certificate (what `ingot verify-release` repeats).",
             "chat_template.jinja": "The chat template, where the checkpoint has one.",
             "README.md": "Model card.",
         },

@@ -59,6 +59,8 @@ def model_folder(
         **tokenizer_config,
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": model.context,
+        # transformers 4 would make token_type_ids too, which `generate` of these classes refuses.
+        "model_input_names": ["input_ids", "attention_mask"],
     }
     files = {
         "config.json": to_json(config),
