@@ -24,13 +24,13 @@ from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
+from stages.export.gguf_check import SCRIPT
 from stages.export_gguf.stage import ExportGguf
 from stages.model.files import read_model
 from stages.training.token_shards import TokenShards
 
 TOKENS = 2_000
 TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0")
-SCRIPT = Path(__file__).parents[1] / "peers" / "llama_cpp_answers.py"
 
 
 def held_out_rows(store: Store, name: str) -> list[list[int]]:

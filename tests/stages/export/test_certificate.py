@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from artifacts_schema.errors import CorruptArtifact, InputError
 from flows.cli.main import main
 from stages.export.certificate import CERTIFICATE, repeat_check
+from stages.export.gguf_check import check_gguf
 from stages.export.stage import Export
 from stages.export.verify import PROBE_TEXTS
 
@@ -187,6 +189,16 @@ def test_a_folder_without_one_is_told_apart(tmp_path):
     (tmp_path / CERTIFICATE).write_bytes(b"\xff{")
     with pytest.raises(InputError, match="is no certificate"):
         repeat_check(tmp_path)
+
+
+@pytest.mark.skipif(find_spec("llama_cpp") is not None, reason="llama-cpp-python is here")
+def test_a_gguf_file_needs_a_python_that_has_llama_cpp(folder):
+    file = folder / "config.json"
+    with pytest.raises(InputError, match=r"cannot run it: .*llama_cpp") as caught:
+        check_gguf(folder, file, sys.executable)
+    assert caught.value.hint == "--python names a Python that has llama-cpp-python"
+    with pytest.raises(InputError, match="cannot run /no/python: No such file"):
+        check_gguf(folder, file, "/no/python")
 
 
 PYTHON_4 = os.environ.get("INGOT_PEERS_TRANSFORMERS_4")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import gguf
 import numpy as np
@@ -17,6 +16,9 @@ import pytest
 import torch
 from published_shapes import LLAMA3, YARN
 
+from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.export.gguf_check import SCRIPT, check_gguf
+from stages.export.stage import Export
 from stages.model.config import RopeScaling
 from stages.tokenizer.training import train
 from stages.tokens.pre_tokenizers import NAMES
@@ -25,7 +27,6 @@ from .conftest import FAMILIES
 from .test_vocabulary import TEXTS
 
 PYTHON = os.environ.get("INGOT_PEERS_LLAMA_CPP")
-SCRIPT = Path(__file__).parents[2] / "peers" / "llama_cpp_answers.py"
 
 pytestmark = [
     pytest.mark.full,
@@ -149,3 +150,30 @@ def test_the_ids_are_ours(name, make_model, make_checkpoint, make_gguf):
     tokenizer.encode_special_tokens = True
     for text, found in zip(TEXTS, ids, strict=True):
         assert found == tokenizer.encode(text, add_special_tokens=False).ids, text
+
+
+def test_a_file_is_compared_with_the_certificate_of_its_release(
+    make_family, make_checkpoint, make_gguf, run_stage, read_input
+):
+    checkpoint = make_checkpoint(make_family("llama", context=128))
+    made = run_stage(Export, {}, {"checkpoint": [checkpoint]})
+    folder = read_input(made, "release").local_path("certificate.json").parent
+    full = check_gguf(folder, make_gguf(checkpoint, type="F32").path, PYTHON)
+    assert (full.type, full.texts) == ("F32", 6)
+    assert full.logit_difference <= 2e-4
+    small = check_gguf(folder, make_gguf(checkpoint, type="Q8_0").path, PYTHON)
+    assert small.type == "Q8_0"
+    assert small.logit_difference > full.logit_difference
+    other = make_checkpoint(make_family("llama one head of keys", context=128))
+    with pytest.raises(CorruptArtifact, match="logits of llama"):
+        check_gguf(folder, make_gguf(other, type="F32").path, PYTHON)
+    lines = ["other words make other merges, and so other tokens of a text"] * 9
+    own = train(iter(lines), vocabulary_size=400, pre_tokenizer="gpt-2", min_frequency=2)
+    model = make_family("llama", vocabulary_size=max(400, own.get_vocab_size()))
+    cut = make_gguf(make_checkpoint(model, own, "gpt-2"), type="F32").path
+    with pytest.raises(CorruptArtifact, match="into other tokens, first 'The quick"):
+        check_gguf(folder, cut, PYTHON)
+    broken = cut.with_name("broken.gguf")
+    broken.write_bytes(cut.read_bytes()[:4000])
+    with pytest.raises(InputError, match=r"llama\.cpp cannot run it"):
+        check_gguf(folder, broken, PYTHON)
