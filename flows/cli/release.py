@@ -13,13 +13,13 @@ from flows.cli.output import echo, print_json
 
 
 @click.command("verify-release")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--python", metavar="PATH",
     help="Load it by this Python, which has torch and transformers; with --gguf, llama-cpp-python.",
 )  # fmt: skip
 @click.option(
-    "--gguf", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    "--gguf", metavar="FILE", type=click.Path(path_type=Path),
     help="Compare what llama.cpp makes of this file with the certificate.",
 )  # fmt: skip
 @json_option

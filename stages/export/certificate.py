@@ -89,7 +89,7 @@ def read_certificate(folder: Path) -> dict[str, Any]:
     path = folder / CERTIFICATE
     if not path.is_file():
         raise InputError(
-            f"has no {CERTIFICATE}", where=str(folder), hint="`export` writes it with a release"
+            "has no certificate.json", where=str(folder), hint="`export` writes it with a release"
         )
     if path.stat().st_size > LARGEST_BYTES:
         raise InputError(f"over {LARGEST_BYTES:,} bytes", where=str(path))
@@ -170,9 +170,12 @@ def repeat_check(folder: Path, python: str | None = None) -> Repeated:
     close = certificate["margin"] <= 2 * certificate["tolerance"]
     if not close and result["written"] != certificate["written"]:
         problems.append(f"wrote tokens {result['written']}, certified {certificate['written']}")
-    versions = f"transformers {result['transformers']} and torch {result['torch']}"
     if problems:
-        raise CorruptArtifact(f"by {versions}: {'; '.join(problems)}", where=str(folder))
+        raise CorruptArtifact(
+            f"by transformers {result['transformers']} and torch {result['torch']}: "
+            f"{'; '.join(problems)}",
+            where=str(folder),
+        )
     named = {*certificate["files"], CERTIFICATE}
     return Repeated(
         files=len(certificate["files"]),
