@@ -246,6 +246,7 @@ _ORDER = (
     "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
     "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat", "pretrain",
     "sft", "dpo", "preference", "reference", "merge_checkpoints", "evaluate", "export",
+    "export_gguf",
 )  # fmt: skip
 
 

@@ -55,9 +55,19 @@ RELEASE_KINDS = (
             "file.",
             "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
             "model.safetensors.index.json": "Which of several files holds each tensor.",
-            "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
+            "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage), "
+            "certificate (what `ingot verify-release` repeats).",
             "chat_template.jinja": "The chat template, where the checkpoint has one.",
             "README.md": "Model card.",
+        },
+    ),
+    Kind(
+        name="gguf",
+        description="A model as one file that llama.cpp and what is built on it run.",
+        files={
+            "*.gguf": "Weights, tokenizer, chat template and architecture.",
+            "Modelfile": "By which Ollama takes the file.",
+            "ingot.json": "Architecture, pre-tokenizer, types of tensors, and what it was made of.",
         },
     ),
 )

@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),
     "cost": ("flows.cli.cost", "Say what artifacts cost, by stage, recipe, person or month."),
     "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
+    "verify-release": ("flows.cli.release", "Repeat the check of a released folder, anywhere."),
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
     "store": ("flows.cli.store", "Make a store, also one for a team; check its modes."),
     "schedule": ("flows.cli.server", "Run a recipe by the clock, or at new snapshots."),

@@ -59,6 +59,8 @@ def model_folder(
         **tokenizer_config,
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": model.context,
+        # transformers 4 would make token_type_ids too, which `generate` of these classes refuses.
+        "model_input_names": ["input_ids", "attention_mask"],
     }
     files = {
         "config.json": to_json(config),
@@ -175,7 +177,9 @@ class ReleasedWeights:
 def convert_weight(weight: Tensor, dtype: torch.dtype, name: str) -> Tensor:
     """`weight` in `dtype`, rounded to nearest; InputError where that makes a number infinite."""
     stored = weight.to(dtype)
-    if stored.dtype != weight.dtype and bool((stored.isinf() & weight.isfinite()).any()):
+    # An infinity is rare, and to look for finite numbers takes a copy of the weight.
+    overflows = stored.dtype != weight.dtype and bool(stored.isinf().any())
+    if overflows and bool((stored.isinf() & weight.isfinite()).any()):
         largest = float(weight.abs().max())
         raise InputError(
             f"'{name}' holds {largest:.3g}, {_NAMES[dtype]} ends at {torch.finfo(dtype).max:.3g}",

@@ -26,11 +26,12 @@ class Export(Stage):
     to shards one tensor at a time, in the type that they are stored in or a stated one. A fresh
     Python process, isolated, with `torch` and `transformers` alone, loads the folder by the Auto
     classes; its logits, token ids and rendered chat must be Ingot's own, or nothing is committed.
+    A certificate in the folder lets anybody repeat that check (`ingot verify-release`).
     Only evaluations of the very checkpoint that is released are its scores. No file names a date or
     a machine.
     """
 
-    name, version, reproducible = "export", 3, "numerics"
+    name, version, reproducible = "export", 4, "numerics"
     inputs = {"checkpoint": One("checkpoint"), "evaluation": Many("evaluation")}
     outputs = {"release": "release"}
     libraries = ("safetensors", "tokenizers", "torch", "transformers", "huggingface_hub")
@@ -38,6 +39,7 @@ class Export(Stage):
 
     def run(self, context: Context) -> None:
         from stages.export.card import Evaluation, model_card
+        from stages.export.certificate import CERTIFICATE, make_certificate
         from stages.export.folder import (
             ReleasedModel,
             ReleasedWeights,
@@ -87,6 +89,10 @@ class Export(Stage):
         )
         files["ingot.json"] = to_json({"lineage_format": 2, **lineage})
         files["README.md"] = card.encode()
+        for name in ("ingot.json", "README.md"):
+            (release / name).write_bytes(files[name])
+        certificate = make_certificate(release, [*names, *files], probes, verified)
+        files[CERTIFICATE] = to_json(certificate)
         for name in names:
             with context.open("release", name) as writer, (release / name).open("rb") as file:
                 shutil.copyfileobj(file, writer, 4 * 2**20)

@@ -27,6 +27,8 @@ TOLERANCE = 1e-4
 """Largest difference of a logit between Ingot's decoder and the class that loads it, float32."""
 
 TIMEOUT_SECONDS = 1800
+NEW_TOKENS = 8
+"""Tokens that the model writes after the probe's."""
 
 PROBE_TEXTS = (
     "The quick brown fox jumps over the lazy dog.",
@@ -52,6 +54,10 @@ class Verification:
     probe_tokens: int
     transformers: str
     torch: str
+    written: list[int]
+    """The likeliest tokens after the first of the probe's, in float32."""
+    margin: float
+    """The smallest lead of one of these over the second likeliest."""
 
 
 def verify_release(
@@ -62,7 +68,7 @@ def verify_release(
     Where no native class expresses the model, the process imports Ingot's own first.
     """
     family = family_of(config)
-    result = _run(release, probes, family.register)
+    result = run_script(release, probes, family.register)
     wanted = {
         "model_class": family.architecture,
         "parameters": count_parameters(config).total,
@@ -82,7 +88,12 @@ def verify_release(
             hint="nothing was released; report it with the versions of torch and transformers",
         )
     return Verification(
-        result["logit_difference"], probe_tokens, result["transformers"], result["torch"]
+        result["logit_difference"],
+        probe_tokens,
+        result["transformers"],
+        result["torch"],
+        result["written"],
+        result["margin"],
     )
 
 
@@ -115,6 +126,7 @@ def write_probes(
         "messages": messages,
         "rendered": "".join(segment.text for segment in segments),
         "rendered_ids": rendered_ids,
+        "new_tokens": NEW_TOKENS,
     }
     (folder / "probe.json").write_text(json.dumps(probe), encoding="utf-8")
     (folder / "expected.safetensors").write_bytes(
@@ -123,10 +135,12 @@ def write_probes(
     return len(row)
 
 
-def _run(release: Path, probes: Path, register: str | None) -> dict[str, Any]:
+def run_script(
+    release: Path, probes: Path, register: str | None, python: str = sys.executable
+) -> dict[str, Any]:
     """The script's findings. -I: no environment, user site or working directory on its path."""
     script = Path(__file__).with_name("load_release.py")
-    command = [sys.executable, "-I", str(script), str(release), str(probes)]
+    command = [python, "-I", str(script), str(release), str(probes)]
     command += [register] if register else []
     try:
         process = subprocess.run(
@@ -137,6 +151,8 @@ def _run(release: Path, probes: Path, register: str | None) -> dict[str, Any]:
             cwd=probes,
             check=False,
         )
+    except OSError as error:
+        raise IngotError(f"cannot run {python}: {error.strerror}", where="export") from None
     except subprocess.TimeoutExpired:
         raise IngotError(f"loading took over {TIMEOUT_SECONDS} s", where="export") from None
     if process.returncode:

@@ -104,3 +104,32 @@ megatron
 # For tests/benchmarks/loader.py, which stands in for torchvision where that fits no torch without
 # CUDA: so it is torch that is asked for here.
 peer streaming INGOT_PEERS_STREAMING torch mosaicml-streaming==0.13.0
+# For tests/stages/export_gguf/test_llama_cpp.py and tests/benchmarks/gguf.py: llama.cpp, built here from
+# source in about 10 minutes with one job.
+CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-1}" CMAKE_ARGS="${CMAKE_ARGS:--DLLAVA_BUILD=OFF}" \
+    peer llama_cpp INGOT_PEERS_LLAMA_CPP llama_cpp llama-cpp-python==0.3.36
+# For tests/stages/export/test_certificate.py: transformers 4, with the torch of the Python that runs
+# Ingot ($PYTHON); what it needs in other versions than transformers 5 is its own.
+transformers_4() {
+    own="$folder/transformers_4/bin/python" wanted='transformers==4.57.6 tokenizers==0.22.1 huggingface_hub==0.36.0'
+    if [ -n "${INGOT_PEERS_TRANSFORMERS_4:-}" ]; then
+        echo "export INGOT_PEERS_TRANSFORMERS_4='$INGOT_PEERS_TRANSFORMERS_4'"
+        return
+    fi
+    if [ "$(cat "$folder/transformers_4/installed" 2>/dev/null || true)" != "$wanted" ]; then
+        echo "setup: $wanted, with the torch of $python" >&2
+        if ! { where="$("$python" -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])')" &&
+               "$python" -m venv "$folder/transformers_4" &&
+               "$own" -c "import pathlib, sysconfig
+place = pathlib.Path(sysconfig.get_paths()['purelib'])
+(place / 'borrowed.pth').write_text('$where\n')" &&
+               "$own" -m pip install --quiet --disable-pip-version-check --ignore-installed --no-deps $wanted &&
+               "$own" -c "import transformers, torch"; } >"$folder/transformers_4.log" 2>&1; then
+            echo "setup: no transformers 4 here, its test is skipped: $folder/transformers_4.log" >&2
+            return
+        fi
+        echo "$wanted" > "$folder/transformers_4/installed"
+    fi
+    echo "export INGOT_PEERS_TRANSFORMERS_4='$own'"
+}
+transformers_4

@@ -45,6 +45,7 @@ FURTHER_STEPS = (
     "harness",
     "import_scores",
     "judge",
+    "export_gguf",
 )
 """Steps of these recipes; only tests that name one of them run them."""
 HARNESS_RESULTS = {

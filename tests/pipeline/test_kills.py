@@ -59,6 +59,7 @@ STEPS = [
     "import_scores",
     "judge",
     "export",
+    "export_gguf",
 ]
 """One step of each stage; of `filter` also one that decides on conversations and pairs, of `dedup`
 also one that finds passages of an earlier run's index."""

@@ -25,11 +25,11 @@ def loaded_here(monkeypatch):
     os.environ.clear()
     os.environ.update(environment)
 
-    def run(release, probes, register):
+    def run(release, probes, register, python=None):
         threads = torch.get_num_threads()
         try:
             return {**script.main(str(release), str(probes), register), "ingot_absent": True}
         finally:
             torch.set_num_threads(threads)
 
-    monkeypatch.setattr(verify, "_run", run)
+    monkeypatch.setattr(verify, "run_script", run)

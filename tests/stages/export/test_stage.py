@@ -48,6 +48,7 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     release = read_input(made, "release")
     assert release.paths() == [
         "README.md",
+        "certificate.json",
         "chat_template.jinja",
         "config.json",
         "generation_config.json",
@@ -57,6 +58,9 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
         "tokenizer_config.json",
     ]
     assert release.read_json("generation_config.json")["eos_token_id"] == [1, 4]
+    # transformers 4 would add token_type_ids, with which `generate` fails.
+    names = release.read_json("tokenizer_config.json")["model_input_names"]
+    assert names == ["input_ids", "attention_mask"]
     assert release.read_json("config.json")["architectures"] == ["LlamaForCausalLM"]
     assert release.read_json("ingot.json")["checkpoint"]["digest"] == (
         chat_checkpoint[0].output("checkpoint").digest

@@ -1,0 +1,1 @@
+"""A model as one GGUF file, which llama.cpp and what is built on it run."""
