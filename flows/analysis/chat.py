@@ -19,6 +19,7 @@ from stages.engine.inputs import Input
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
     from stages.scoring.generation import Sampling
     from stages.tokens.chat_template import Template
@@ -156,6 +157,17 @@ def find_model(store: Store, ref: str) -> tuple[Manifest, str]:
         raise UsageError(f"{what} has several models: {', '.join(known)}", hint="REF:OUTPUT")
     names = ", ".join(refs[:8]) or "none yet"
     raise UsageError(f"{what} has no model", hint=f"models of this store: {names}")
+
+
+def read_shape(store: Store, manifest: Manifest, output: str) -> ModelConfig:
+    """The architecture of a checkpoint or a release; no weight is read."""
+    from stages.model.files import read_config
+    from stages.model.huggingface.families import from_config
+
+    files = Input.from_manifest(store, manifest, output)
+    if files.kind == "checkpoint":
+        return read_config(files)
+    return from_config(files.read_json("config.json"), where="config.json")
 
 
 def load_model(store: Store, manifest: Manifest, output: str, device: str) -> LanguageModel:

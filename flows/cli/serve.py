@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.identity import short
 from flows.analysis.artifacts import open_store, refs_by_artifact
 from flows.cli.options import store_option
-from flows.cli.output import echo
+from flows.cli.output import Column, echo, print_table
 
 if TYPE_CHECKING:
     from flows.serving.app import Service
 
 PORT = 8000
+BATCHES = (1, 8, 32, 128)
+"""Answers at once that a plan is for."""
 
 
 @click.command("serve")
@@ -47,15 +50,37 @@ PORT = 8000
 @click.option(
     "--device", metavar="NAME", help="cpu, cuda or cuda:N; by default a GPU if there is one."
 )
+@click.option(
+    "--plan",
+    "only_plan",
+    is_flag=True,
+    help="Print what serving it takes on some GPUs, and serve nothing.",
+)
+@click.option(
+    "--length",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --plan: tokens of a text, its answer included; by default the model's context.",
+)
 @store_option
 def serve(
-    ref: str, port: int, key_file: str | None, waiting: int, device: str | None, store: str
+    ref: str,
+    port: int,
+    key_file: str | None,
+    waiting: int,
+    device: str | None,
+    only_plan: bool,
+    length: int | None,
+    store: str,
 ) -> None:
     """Serve the model REF to programs that speak OpenAI's protocol, and to a page.
 
     REF is a checkpoint or release: a name in the store, or a key of 6 or more digits. It listens on
     127.0.0.1 alone; Ctrl-C ends it. Clients send the key of the key file as their API key.
     """
+    if only_plan:
+        _print_plan(store, ref, length)
+        return
     path = _key_path(key_file)
     key = read_key(path)
     listener = _listen(port)
@@ -98,6 +123,31 @@ def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> N
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _print_plan(store: str, ref: str, length: int | None) -> None:
+    from flows.analysis.chat import find_model, read_shape
+    from flows.serving.memory_plan import GPUS, plan_memory
+
+    opened = open_store(store)
+    config = read_shape(opened, *find_model(opened, ref))
+    length = min(length or config.context, config.context)
+    plans = plan_memory(config, BATCHES, length)
+    echo(
+        f"weights {format_bytes(plans[0].weights)} in 16 bits; keys and values "
+        f"{format_bytes(plans[0].cache)} for {length:,} tokens; tokens a second at most, by the "
+        "bandwidth of memory:\n"
+    )
+    titles = [Column(f"{plan.batch} at once", right=True) for plan in plans]
+    rows = [
+        (gpu.name, *(f"{p.tokens_a_second(gpu):,.0f}" if p.fits(gpu) else "–" for p in plans))
+        for gpu in GPUS
+    ]
+    print_table(["GPU", *titles], rows)
+    echo(
+        "\n–: does not fit with a tenth of the memory left. Small models are bound by other things, "
+        "and `ingot serve` writes one answer at a time."
+    )
 
 
 def _listen(port: int) -> socket.socket:
