@@ -72,7 +72,7 @@ def test_a_release_takes_the_memory_of_few_blocks(run_stage, large, monkeypatch,
     for name in ("card", "folder", "provenance"):
         importlib.import_module(f"stages.export.{name}")
     code_digest(Export)
-    monkeypatch.setattr("stages.export.verify._run", _findings)
+    monkeypatch.setattr("stages.export.verify.run_script", _findings)
     arguments = Export, {"dtype": dtype}, {"checkpoint": [large]}
     # Five of 24 blocks; in a process that ran thousands of tests the allocator took seven once.
     assert peak_growth(run_stage, *arguments) < 0.33 * SIZE
@@ -92,6 +92,7 @@ def _findings(release, probes, register):
         "model_class": config["architectures"][0], "parameters": parameters,
         "dtype": config["dtype"], "ids_equal": True, "chat_equal": True, "generates": True,
         "ingot_absent": True, "logit_difference": 0.0, "transformers": "", "torch": "",
+        "written": [], "margin": 0.0,
     }  # fmt: skip
 
 
