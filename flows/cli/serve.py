@@ -81,6 +81,8 @@ def serve(
     if only_plan:
         _print_plan(store, ref, length)
         return
+    if length is not None:
+        raise UsageError("it is of a plan", where="--length", hint="add --plan")
     path = _key_path(key_file)
     key = read_key(path)
     listener = _listen(port)
@@ -145,8 +147,8 @@ def _print_plan(store: str, ref: str, length: int | None) -> None:
     ]
     print_table(["GPU", *titles], rows)
     echo(
-        "\n–: does not fit with a tenth of the memory left. Small models are bound by other things, "
-        "and `ingot serve` writes one answer at a time."
+        "\n–: does not fit with a tenth of the memory left. Small models are bound by other things; "
+        "`ingot serve` itself takes float32 (twice the memory), one answer at a time."
     )
 
 

@@ -1,9 +1,9 @@
 """OpenAI's protocol over a model of the store: models, completions, chat completions.
 
-These routes alone, and a page to talk in. `transformers serve` speaks the protocol too, but it asks
-for no key, has no bound on what waits, and a client may load another model into it (`/load_model`);
-so the routes are ours, and what writes is the generation service that `ingot chat` and `evaluate`
-have.
+These routes alone, and a page to talk in. `transformers serve` 5.23 speaks the protocol too, and
+can be pinned to a model (`--force-model`), but its route `/load_model` loads others all the same,
+it asks for no key, and nothing bounds what waits. So the routes are ours, and what writes is the
+generation service that `ingot chat` and `evaluate` have.
 
 A request must name this server as its host, so that no page of another site can reach it by a name
 that leads here, and it must carry the key.
@@ -16,8 +16,8 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,19 +68,21 @@ class Service:
     model: LanguageModel
     writer: Writer
     started: int
+    _encoding: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def completions(self, request: Request) -> Response:
         """`POST /v1/completions`."""
         body = await _read(request, CompletionBody, self.name)
-        ids = self.model.encode_plain(body.text)
+        ids = await self._encode(self.model.encode_plain, body.text)
         return await self._answer(request, body, ids, "text_completion", _text_choice)
 
     async def chat_completions(self, request: Request) -> Response:
         """`POST /v1/chat/completions`."""
         body = await _read(request, ChatBody, self.name)
-        tools = json.dumps(body.tools) if body.tools else None
+        tools = json.dumps(body.tools) if body.tools and body.tool_choice != "none" else None
         try:
-            ids = self.model.encode_chat([one.plain() for one in body.messages], tools)
+            messages = [one.plain() for one in body.messages]
+            ids = await self._encode(self.model.encode_chat, messages, tools)
         except IngotError as error:
             raise Refused(400, error.what, "invalid_messages") from None
         return await self._answer(request, body, ids, "chat.completion", _chat_choice)
@@ -96,6 +98,18 @@ class Service:
             raise _no_model(request.path_params["name"], self.name)
         one = {"id": self.name, "object": "model", "created": self.started, "owned_by": "ingot"}
         return JSONResponse(one)
+
+    async def _encode(self, encode: Callable[..., list[int]], *arguments: Any) -> list[int]:
+        """The prompt's ids, in another thread; one at a time, as a tokenizer has a state.
+
+        Refused at once where its answer could not wait.
+        """
+        async with self._encoding:
+            try:
+                self.writer.check_room()
+            except Full:
+                raise _full() from None
+            return await asyncio.to_thread(encode, *arguments)
 
     async def _answer(
         self, request: Request, body: Body, ids: list[int], kind: str, choice: Any
@@ -117,8 +131,7 @@ class Service:
         if body.stream:
             if kind.startswith("chat"):
                 head["object"] = "chat.completion.chunk"
-            options = (body.model_extra or {}).get("stream_options") or {}
-            usage = len(ids) if options.get("include_usage") else None
+            usage = len(ids) if body.stream_options.include_usage else None
             events = _events(job, pieces, head, choice, usage)
             return StreamingResponse(
                 events, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
@@ -142,9 +155,7 @@ class Service:
         try:
             self.writer.submit(job)
         except Full:
-            raise Refused(
-                429, "too many requests wait: try again", "queue_full", **{"Retry-After": "5"}
-            ) from None
+            raise _full() from None
         return job, pieces
 
     async def _whole(
@@ -237,6 +248,11 @@ async def _read(request: Request, kind: type[AnyBody], name: str) -> AnyBody:
     if body.model not in ("", name):
         raise _no_model(body.model, name)
     return body
+
+
+def _full() -> Refused:
+    headers = {"Retry-After": "5"}
+    return Refused(429, "too many requests wait: try again", "queue_full", **headers)
 
 
 def _no_model(wanted: str, name: str) -> Refused:

@@ -14,16 +14,25 @@ _DEFAULT_TOKENS = 256
 
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=MOST_STOP_CHARACTERS)]
 _WITHOUT_EFFECT = {
-    "user", "store", "metadata", "service_tier", "stream_options", "parallel_tool_calls",
-    "safety_identifier", "prompt_cache_key",
+    "user", "store", "metadata", "service_tier", "parallel_tool_calls", "safety_identifier",
+    "prompt_cache_key",
 }  # fmt: skip
 """Fields that clients send and that change no answer."""
 _AS_DEFAULT: dict[str, tuple[Any, ...]] = {
     "n": (1,), "best_of": (1,), "echo": (False,), "presence_penalty": (0,),
     "frequency_penalty": (0,), "logit_bias": ({},), "logprobs": (False,), "suffix": ("",),
-    "response_format": ({"type": "text"},), "tool_choice": ("auto", "none"), "top_logprobs": (0,),
+    "response_format": ({"type": "text"},), "top_logprobs": (0,),
 }  # fmt: skip
 """Fields that are taken with these values (or null) alone."""
+
+
+class StreamOptions(BaseModel):
+    """What a stream holds besides its pieces."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    include_usage: bool = False
+    include_obfuscation: bool = False
 
 
 class Body(BaseModel):
@@ -41,6 +50,7 @@ class Body(BaseModel):
     max_tokens: int = Field(default=_DEFAULT_TOKENS, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
 
     @model_validator(mode="before")
     @classmethod
@@ -88,6 +98,21 @@ class TextPart(BaseModel):
     text: str
 
 
+class FunctionCall(BaseModel):
+    """What an assistant called."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class ToolCall(BaseModel):
+    """A call, as the protocol has it."""
+
+    id: str | None = None
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
 class ChatMessage(BaseModel):
     """A message, as the protocol has it."""
 
@@ -96,7 +121,7 @@ class ChatMessage(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
     name: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
     refusal: str | None = None
 
@@ -108,10 +133,9 @@ class ChatMessage(BaseModel):
         role = "system" if self.role == "developer" else self.role
         message: dict[str, Any] = {"role": role, "content": content}
         if self.tool_calls:
-            calls = [one.get("function", one) for one in self.tool_calls]
             message["tool_calls"] = [
-                {"name": str(one.get("name", "")), "arguments": str(one.get("arguments", "{}"))}
-                for one in calls
+                {"id": one.id, "name": one.function.name, "arguments": one.function.arguments}
+                for one in self.tool_calls
             ]
         if self.tool_call_id:
             message["tool_call_id"] = self.tool_call_id
@@ -123,3 +147,5 @@ class ChatBody(Body):
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     tools: list[dict[str, Any]] | None = Field(default=None, max_length=128)
+    tool_choice: Literal["auto", "none"] = "auto"
+    """`none`: the tools are not shown to the model."""

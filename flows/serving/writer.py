@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from artifacts_schema.errors import IngotError
-
 if TYPE_CHECKING:
     from stages.scoring.generation import Sampling
 
@@ -66,12 +64,19 @@ class Writer:
     def submit(self, job: Job) -> None:
         """Put an answer behind those that wait; Full if there are too many."""
         with self._change:
-            alive = [one for one in self._jobs if not one.cancelled.is_set()]
-            self._jobs = deque(alive)
-            if len(alive) >= self._most + (not self._busy):
-                raise Full
+            self._check_room()
             self._jobs.append(job)
             self._change.notify()
+
+    def check_room(self) -> None:
+        """Full if one more answer would be refused now."""
+        with self._change:
+            self._check_room()
+
+    def _check_room(self) -> None:
+        self._jobs = deque(one for one in self._jobs if not one.cancelled.is_set())
+        if len(self._jobs) >= self._most + (not self._busy):
+            raise Full
 
     def _work(self) -> None:
         while True:
@@ -85,7 +90,7 @@ class Writer:
                 continue
             try:
                 self._write(job)
-            except (IngotError, ValueError, RuntimeError) as error:
+            except Exception as error:  # Whatever it is, the next answer is to be written.
                 job.send(error)
 
     def _write(self, job: Job) -> None:

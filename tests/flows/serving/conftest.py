@@ -40,6 +40,8 @@ class WordModel:
             assert self.gate.wait(30)
             if ids[-1] == "end" and number == 2:
                 return
+            if ids[-1] == "fault":
+                raise KeyError("a bug")
             if ids[-1] == "break":
                 raise InputError("the model gives a log-probability that is not finite")
             self.written += 1

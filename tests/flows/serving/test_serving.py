@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -106,6 +107,8 @@ def test_without_the_key_under_another_name_or_from_another_site_nothing_is_told
         ({"model": "gpt-4"}, 404, "model_not_found", "this server has 'me/sft'"),
         ({"prompt": "x" * MOST_BODY_BYTES}, 413, "body_too_large", "the body has over"),
         ({"prompt": "break"}, 500, "generation_failed", "not finite"),
+        ({"prompt": "fault"}, 500, "generation_failed", "a bug"),
+        ({"stream": True, "stream_options": "x"}, 400, "invalid_body", "stream_options"),
     ],
 )
 def test_what_is_wrong_is_said(client, change, status, code, words):
@@ -122,6 +125,32 @@ def test_bodies_that_are_no_requests_and_conversations_that_do_not_render(client
     assert error(client.post("/v1/chat/completions", json=wrong)) == (400, "invalid_messages")
     picture = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
     assert error(client.post("/v1/chat/completions", json=picture)) == (400, "invalid_body")
+
+
+def test_tools_are_shown_unless_the_choice_is_none_and_calls_are_checked(client):
+    body = {"messages": [{"role": "user", "content": "say go"}], "max_tokens": 1}
+    tool = {"type": "function", "function": {"name": "f"}}
+
+    def asked(**more):
+        return client.post("/v1/chat/completions", json={**body, **more})
+
+    plain = asked().json()["usage"]["prompt_tokens"]
+    assert asked(tools=[tool]).json()["usage"]["prompt_tokens"] > plain
+    assert asked(tools=[tool], tool_choice="none").json()["usage"]["prompt_tokens"] == plain
+    assert error(asked(tools=[tool], tool_choice="required")) == (400, "invalid_body")
+    wrong = {"role": "assistant", "tool_calls": [{"function": "x"}]}
+    body["messages"].insert(0, wrong)
+    assert error(asked()) == (400, "invalid_body")
+
+
+def test_a_slow_prompt_keeps_nobody_else_waiting(client, model, monkeypatch):
+    slow = threading.Event()
+    monkeypatch.setattr(model, "encode_plain", lambda text: slow.wait(20) and ["go"])
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.post, "/v1/completions", json={"prompt": "x", "max_tokens": 1})
+        assert client.get("/v1/models", timeout=5).is_success
+        slow.set()
+        assert asked.result().is_success
 
 
 def test_a_hundred_at_once_are_answered_or_refused(client, model):

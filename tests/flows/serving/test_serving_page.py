@@ -1,4 +1,4 @@
-"""The page of the server in a browser: talk, stop, a wrong key, a server that went away."""
+"""The page of the server in a browser: talk, stop, a wrong key."""
 
 from __future__ import annotations
 
