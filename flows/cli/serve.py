@@ -147,7 +147,7 @@ def _print_plan(store: str, ref: str, length: int | None) -> None:
     ]
     print_table(["GPU", *titles], rows)
     echo(
-        "\n–: does not fit with a tenth of the memory left. Small models are bound by other things; "
+        "\n–: does not fit with a tenth of the memory left. Small models are bound otherwise; "
         "`ingot serve` itself takes float32 (twice the memory), one answer at a time."
     )
 
