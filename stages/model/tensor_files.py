@@ -17,13 +17,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.errors import CorruptArtifact, IngotError, StoreError
+from artifacts_schema.store.storage_errors import translate_errors
 from stages.engine import Input
 from stages.parallel.ranks import ALONE, Ranks
 from stages.parallel.shard_files import ShardFiles
@@ -179,6 +181,23 @@ def has_tensors(source: Input, name: str) -> bool:
     return source.has(name) or source.has(index_of(name))
 
 
+def _refusal(paths: Sequence[Path], where: str) -> IngotError:
+    """Why a file could not be opened, which safetensors calls missing whatever it was."""
+    try:
+        for path in paths:
+            with translate_errors(str(path)), path.open("rb"):
+                pass
+    except FileNotFoundError as error:
+        return CorruptArtifact(
+            "a file of it is gone", where=f"{where}: {error.filename}", hint="ingot verify"
+        )
+    except IngotError as error:
+        return error
+    return StoreError(
+        "a file of it could not be opened for a moment", where=where, hint="run again"
+    )
+
+
 def open_tensors(source: Input, name: str, ranks: Ranks = ALONE) -> ShardFiles:
     """The tensors of the file `name` of an output, or of the several that it is; none is read yet.
 
@@ -202,6 +221,8 @@ def open_tensors(source: Input, name: str, ranks: Ranks = ALONE) -> ShardFiles:
         tensors = ShardFiles(paths)
     except SafetensorError as error:
         raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
+    except FileNotFoundError:
+        raise _refusal(paths, where) from None
     if placed is not None and (odd := sorted(placed.keys() ^ set(tensors))):
         raise CorruptArtifact(
             f"index and files do not have the same tensors, first: '{odd[0]}'", where=where

@@ -30,6 +30,9 @@ WITHOUT_SHARDS = {
     "reference": "checkpoint files written",
     "preference": "checkpoint written",
     "import_scores": "payload written",
+    "score": "payload written",
+    "merge_checkpoints": "payload written",
+    "export_gguf": "payload written",
     "judge": "answer kept",
 }
 """Steps that map no shards, and where they are suspended; others with a shard written."""

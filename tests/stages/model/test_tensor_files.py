@@ -164,3 +164,16 @@ def test_ranks_check_each_file_once(tmp_path):
 
     assert run_ranks(2, read) == [780.0, 780.0]
     assert sorted((tmp_path / "checked.txt").read_text().split()) == files
+
+
+class Vanished(Folder):
+    """One whose files are gone when they are opened."""
+
+    def has(self, path):
+        return True
+
+
+def test_a_file_that_is_gone_is_one_line(tmp_path):
+    with pytest.raises(CorruptArtifact, match="a file of it is gone") as refused:
+        open_tensors(Vanished(tmp_path, full_check=False), NAME)
+    assert NAME in refused.value.where
