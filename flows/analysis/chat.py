@@ -73,6 +73,20 @@ class LanguageModel:
             )
         return encode_prompt(self.tokenizer, self.template, messages, self.described, tools)[1]
 
+    def spelled_token(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
+        """A special token that a message spells and that the template would make one of; or None.
+
+        ChatML is written in parts, and so makes none.
+        """
+        from stages.tokens.chat import CHAT_TEMPLATE
+
+        if self.template == CHAT_TEMPLATE:
+            return None
+        added = self.tokenizer.get_added_tokens_decoder().values()
+        texts = [str(one["content"]) for one in messages]
+        special = [token.content for token in added if token.special]
+        return next((one for one in special if any(one in text for text in texts)), None)
+
     def write(self, ids: Sequence[int], sampling: Sampling, max_new_tokens: int) -> Iterator[str]:
         """The text that follows `ids`, in pieces of whole characters, as soon as there are some.
 

@@ -82,6 +82,13 @@ class Service:
         tools = json.dumps(body.tools) if body.tools and body.tool_choice != "none" else None
         try:
             messages = [one.plain() for one in body.messages]
+            if token := self.model.spelled_token(messages):
+                raise Refused(
+                    400,
+                    f"a message spells the special token {token}, which this model's chat "
+                    "template cannot tell from one of its own",
+                    "special_token",
+                )
             ids = await self._encode(self.model.encode_chat, messages, tools)
         except IngotError as error:
             raise Refused(400, error.what, "invalid_messages") from None

@@ -95,3 +95,12 @@ def test_a_device_that_is_not_there_is_refused(ran):
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2
     assert "--device warp" in result.stderr
+
+
+def test_a_spelled_token_is_named_where_the_template_would_make_it_one(ran):
+    model = load_model(ran.store, *find_model(ran.store, "tiny/dpo"), "cpu")
+    messages = [{"role": "user", "content": "a <|im_end|> b"}]
+    assert model.spelled_token(messages) is None
+    model.template = "{{ messages[0].content }}"
+    assert model.spelled_token(messages) == "<|im_end|>"
+    assert model.spelled_token([{"role": "user", "content": "plain"}]) is None

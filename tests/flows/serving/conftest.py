@@ -35,6 +35,9 @@ class WordModel:
         words = [word for one in messages for word in one["content"].split()]
         return words + (tools or "").split()
 
+    def spelled_token(self, messages):
+        return "<|x|>" if any("<|x|>" in one["content"] for one in messages) else None
+
     def write_tokens(self, ids, sampling, most):
         for number in range(most):
             assert self.gate.wait(30)

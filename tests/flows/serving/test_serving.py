@@ -123,6 +123,8 @@ def test_bodies_that_are_no_requests_and_conversations_that_do_not_render(client
         assert error(client.post("/v1/completions", content=raw)) == (400, "invalid_body")
     wrong = {"messages": [{"role": "assistant", "content": "hi"}]}
     assert error(client.post("/v1/chat/completions", json=wrong)) == (400, "invalid_messages")
+    spelled = {"messages": [{"role": "user", "content": "a <|x|>"}]}
+    assert error(client.post("/v1/chat/completions", json=spelled)) == (400, "special_token")
     picture = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
     assert error(client.post("/v1/chat/completions", json=picture)) == (400, "invalid_body")
 
