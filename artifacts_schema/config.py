@@ -74,6 +74,7 @@ class Execution(_Settings):
 
 
 _SCHEDULER = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):[0-9]{1,5}")
+_LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
 _START = "start one by `dask scheduler`, which prints it; workers by `dask worker ADDRESS`"
 
 
@@ -93,23 +94,52 @@ class MapExecution(Execution):
     )
     scheduler: str | None = Field(
         default=None,
-        description="Address of the cluster's scheduler, tcp://HOST:PORT or tls://HOST:PORT; what "
-        "tls needs stands in Dask's own configuration.",
+        description="Address of the cluster's scheduler, tls://HOST:PORT, or tcp://HOST:PORT on "
+        "this machine; what tls needs stands in Dask's own configuration.",
+    )
+    scheduler_file: str | None = Field(
+        default=None,
+        description="Or the file that names it: of `ingot dask` (with the certificates), or of "
+        "`dask scheduler --scheduler-file`.",
+    )
+    allow_plain_tcp: bool = Field(
+        default=False,
+        description="Let the cluster be reached over a network without TLS: only where nobody "
+        "else can reach its scheduler, since who does can run programs on its workers.",
+    )
+
+    absent_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="How long the stage waits while the cluster has no worker; longer where "
+        "workers wait in a queue.",
     )
 
     @model_validator(mode="after")
     def _dask_has_an_address(self) -> Self:
-        address = self.scheduler
-        if address is None:
-            if self.engine == "dask":
-                raise ValueError(f"engine dask needs the address of a scheduler: {_START}")
-        elif "@" in address:  # Not repeated: it may hold a password.
-            raise ValueError("scheduler: an address holds no user and no password")
-        elif not _SCHEDULER.fullmatch(address):
-            raise ValueError(
-                f"scheduler: '{address}' is no address like tcp://HOST:8786 or tls://HOST:8786"
-            )
+        if self.scheduler is not None and self.scheduler_file is not None:
+            raise ValueError("`scheduler` and `scheduler_file` exclude each other")
+        if self.scheduler is not None:
+            check_scheduler(self.scheduler, allow_plain_tcp=self.allow_plain_tcp)
+        elif self.engine == "dask" and self.scheduler_file is None:
+            raise ValueError(f"engine dask needs the address of a scheduler: {_START}")
         return self
+
+
+def check_scheduler(address: str, *, allow_plain_tcp: bool) -> None:
+    """Raise ValueError for what is no address of a scheduler, or one that is not protected."""
+    if "@" in address:  # Not repeated: it may hold a password.
+        raise ValueError("scheduler: an address holds no user and no password")
+    if (match := _SCHEDULER.fullmatch(address)) is None:
+        raise ValueError(
+            f"scheduler: '{address}' is no address like tcp://HOST:8786 or tls://HOST:8786"
+        )
+    if match[1] == "tcp" and not _LOOPBACK.fullmatch(match[2]) and not allow_plain_tcp:
+        raise ValueError(
+            f"scheduler: whoever reaches {address} can run programs on its workers: use TLS "
+            "(`ingot dask` starts such a cluster), or set `allow_plain_tcp: true` in a network "
+            "that nobody else can enter"
+        )
 
 
 def _identity(value: Any) -> Any:

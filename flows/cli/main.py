@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runs": ("flows.cli.listing", "List the runs of a store."),
     "report": ("flows.cli.report", "Write a run as one HTML page to show to a colleague."),
     "metrics": ("flows.cli.metrics", "Print metrics of runs for Prometheus, or serve them."),
+    "dask": ("flows.cli.dask", "Start a Dask cluster for data stages, here or on Slurm."),
     "doctor": ("flows.cli.doctor", "Check that a profile's pools can run its steps."),
     "stage": ("flows.cli.stage", "Run one stage by itself, or list the stages."),
     "snapshot": ("flows.cli.snapshot", "Pin files from outside under a name."),

@@ -20,8 +20,9 @@ from stages.engine.events import TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
 from stages.engine.meter import Meter
 from stages.engine.outputs import AttemptWriters, Interims, Milestone, ShardResult
-from stages.engine.shards import Item, ShardMap
+from stages.engine.shards import ShardMap
 from stages.engine.state import State, accepted_changes
+from stages.engine.tasks import Item, MarkOf
 from stages.engine.workers import Pool, WorkerCrash, Workers
 
 SAMPLES = 5
@@ -78,8 +79,8 @@ class RunReport:
 class Cluster(Protocol):
     """Workers of other machines for all maps of a run."""
 
-    def pool(self, most: int) -> Pool:
-        """Workers for one map, at most `most` at once."""
+    def pool(self, most: int, common: bytes) -> Pool:
+        """Workers for one map of this common part, at most `most` at once."""
 
     def telemetry(self) -> dict[str, float]:
         """What the workers used, for the manifest."""
@@ -164,6 +165,7 @@ class Context(AttemptWriters, RunReport):
         name: str | None = None,
         workers: int | None = None,
         on_death: Callable[[WorkerCrash], Mapping[str, Any] | None] | None = None,
+        mark_of: MarkOf | None = None,
         replace: bool = False,
         **shared: Any,
     ) -> list[ShardResult]:
@@ -178,9 +180,10 @@ class Context(AttemptWriters, RunReport):
 
         `workers` is the most that are worth their start: light work is done sooner by fewer. They
         are the same processes for all maps of a run.
-        With `on_death` the calls are made in worker processes even by a single worker. It is called
-        in this process for each worker that crashed, and returns the shared arguments that change
-        for the calls still to start, the crashed one's own among them, or None to fail. Finished
+        With `on_death` the calls are made in processes of their own, even by a single worker or by
+        one of a cluster. It is called in this process for each that crashed, with what `mark_of`
+        (picklable) gave on the crash's machine, and returns the shared arguments that change for
+        the calls still to start, the crashed one's own among them, or None to fail. Finished
         shards are not done again, so it may only change the result of the crashed worker's shard.
         With `replace`, files replace those that an earlier map wrote under their names.
         """
@@ -188,8 +191,8 @@ class Context(AttemptWriters, RunReport):
         run, cluster = self._services, self._services.cluster
         if name in self._maps:
             raise ValueError(f"two maps called '{name}' in one stage")
-        if cluster is not None and on_death is not None:
-            raise ValueError(f"map '{name}': why a worker of a cluster ended is not known")
+        if (on_death is None) != (mark_of is None):
+            raise ValueError(f"map '{name}': `on_death` and `mark_of` come together")
         self._maps.add(name)
         most = self.workers if cluster is None else self.execution.workers or sys.maxsize
         lend = partial(run.processes.lend, on_silent=self._warn_of_silence)
@@ -205,6 +208,7 @@ class Context(AttemptWriters, RunReport):
             check_lease=self.state.check,
             pool=lend if cluster is None else cluster.pool,
             on_death=on_death,
+            mark_of=mark_of,
             meter=run.meter,
             elsewhere=cluster is not None,
         )

@@ -12,13 +12,15 @@ task itself loses its connection and dies, and a scheduler rejects it; this way 
 Ingot returns an error like any other, and the scheduler needs no Ingot.
 
 What is pickled travels between the processes of the cluster: who can reach its scheduler can run
-code on its workers. Its owner must protect it (loopback, a closed network, `tls://`). Ingot starts
-no cluster, opens no port, and writes no pickle to a store.
+code on its workers. Its owner must protect it (`tls://`, a closed network); `dask_cluster` does for
+those that Ingot starts. A map's common part lies in the work folder while the map runs; it is a
+pickle, which a worker loads only if it has the sha256 that the task names.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import pickle
 import queue
@@ -35,6 +37,7 @@ from typing import Any
 from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
+from stages.engine.dask_cluster import Scheduler
 from stages.engine.dask_worker import (
     FOLDER,
     Requirements,
@@ -50,6 +53,7 @@ from stages.engine.provenance import (
     engine_digest,
     library_versions,
 )
+from stages.engine.tasks import Task
 from stages.engine.workers import WorkerCrash
 
 CONNECT_SECONDS = 10.0
@@ -58,8 +62,6 @@ FIRST_SECONDS = 10.0
 """How long the checks of the workers that are there at the start of a map may take."""
 SILENT_SECONDS = 60.0
 """How long a scheduler that was reached may take to answer."""
-ABSENT_SECONDS = 60.0
-"""How long a map continues without any worker that could do a shard."""
 LOOK_SECONDS = 1.0
 """How often the list of workers is read."""
 FETCH_SECONDS = 10.0
@@ -82,7 +84,7 @@ class DaskCluster:
     a local store it is in the store.
     """
 
-    scheduler: str
+    scheduler: Scheduler
     stage: type[Stage]
     code: str
     backend: Backend
@@ -90,6 +92,9 @@ class DaskCluster:
     folder: Path
     threads: int
     log: logging.Logger
+    silent_seconds: float | None = None
+    absent_seconds: float = 60.0
+    """How long a map continues without any worker that could do a shard."""
     used: set[str] = field(default_factory=set)
     """Addresses of the workers that did a shard."""
     cpu_seconds: float = 0.0
@@ -105,8 +110,8 @@ class DaskCluster:
             return (shared,)
         return shared, SharedFolder(str(self.folder), FOLDER, token)
 
-    def pool(self, most: int) -> DaskWorkers:
-        """Workers for one map, at most `most` at once."""
+    def pool(self, most: int, common: bytes) -> DaskWorkers:
+        """Workers for one map of this common part, at most `most` at once."""
         return DaskWorkers(
             self,
             Requirements(
@@ -117,8 +122,10 @@ class DaskCluster:
                 tuple(library_versions(self.stage).items()),
                 self.folders(),
                 self.threads,
+                self.silent_seconds,
             ),
             most,
+            common,
         )
 
     def telemetry(self) -> dict[str, float]:
@@ -130,15 +137,18 @@ class DaskWorkers:
     """The pool of one map: at most `most` shards at once, done by whichever workers are free.
 
     IngotError if the scheduler cannot be reached or goes away, if a worker that is there at the
-    start is refused, and if no worker is there for ABSENT_SECONDS. UsageError if the extra `dask`
+    start is refused, and if no worker is there for so long. UsageError if the extra `dask`
     is not installed.
     """
 
     tries = 1
     """Dask itself repeats the calls of lost workers, up to its `allowed-failures` (3)."""
 
-    def __init__(self, cluster: DaskCluster, requirements: Requirements, most: int) -> None:
+    def __init__(
+        self, cluster: DaskCluster, requirements: Requirements, most: int, common: bytes
+    ) -> None:
         self._cluster, self._requirements = cluster, requirements
+        self._digest = hashlib.sha256(common).hexdigest()
         self._most = min(most, IN_FLIGHT)
         self._client: Any = None
         self._calls: dict[str, tuple[str, bytes, Any]] = {}
@@ -160,6 +170,7 @@ class DaskWorkers:
             self._client = _connect(cluster.scheduler)
             for folder in requirements.folders:
                 folder.announce()
+            requirements.folders[0].write(self._digest, common)
             self._update_workers()
             for address, facts in self._workers.items():
                 if not _is_busy(facts):  # Its answer may take long; it checks itself later.
@@ -180,12 +191,12 @@ class DaskWorkers:
         """Whether another shard may be given to the scheduler."""
         return self._open and len(self._calls) < self._most
 
-    def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
-        """Give a call of `function` to the scheduler; `item` names it, both must be picklable."""
-        call = pickle.dumps((function, arguments))
-        payload = pickle.dumps(_Invocation(do_shard, self._requirements, call))
-        task = self._submit(payload)
-        self._calls[task.key] = item, payload, task
+    def start_task(self, item: str, task: Task) -> None:
+        """Give a task to the scheduler; `item` names it."""
+        call = _Invocation(do_shard, self._requirements, self._digest, task, item)
+        payload = pickle.dumps(call)
+        future = self._submit(payload)
+        self._calls[future.key] = item, payload, future
 
     def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and shards whose workers were lost.
@@ -204,11 +215,13 @@ class DaskWorkers:
             if error is not None and type(error).__name__ == "KilledWorker":
                 last = getattr(error, "last_worker", None)
                 crashes.append(WorkerCrash(item, 0, 0, worker=str(getattr(last, "address", last))))
-            elif error is None and value and self._accept(value[0]):
-                report, answer, cpu = value
-                self._cluster.used.add(report.address)
-                self._cluster.cpu_seconds += cpu
-                values.append((item, unpack_answer(answer)))
+            elif error is None and value and self._accept(value.report):
+                self._cluster.used.add(value.report.address)
+                self._cluster.cpu_seconds += value.cpu_seconds
+                if value.crash is not None:
+                    crashes.append(value.crash)
+                else:
+                    values.append((item, unpack_answer(value.answer)))
             else:  # Lost on its way here, or it met a refused worker.
                 others = None
                 if error is not None:  # Dask's own: perhaps a worker without Ingot joined.
@@ -302,14 +315,15 @@ class DaskWorkers:
         more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         now = time.monotonic()
         if self._open:
-            if now - self._last_worker > ABSENT_SECONDS:
+            absent = self._cluster.absent_seconds
+            if now - self._last_worker > absent:
                 problems += [f"{address}: paused, short of memory" for address in self._workers]
                 reasons = f" ({'; '.join(problems[:_NAMED])})" if problems else ""
                 raise self._no_workers(
                     "the Dask cluster has had no worker that can do a shard for "
-                    f"{ABSENT_SECONDS:.0f} s{reasons}",
-                    "start workers, with --memory-limit if they are paused; finished shards are "
-                    "kept",
+                    f"{absent:.0f} s{reasons}",
+                    "start workers, with --memory-limit if they are paused, or wait longer for "
+                    "them (execution.absent_seconds); finished shards are kept",
                 )
         elif not self._checks or now - self._begin > FIRST_SECONDS:
             if problems:
@@ -323,7 +337,7 @@ class DaskWorkers:
                 self._cluster.log.warning("no Dask worker is free yet; the shards wait for one")
 
     def _no_workers(self, problem: str, hint: str) -> IngotError:
-        address = self._cluster.scheduler
+        address = self._cluster.scheduler.address
         return IngotError(problem, where=address, hint=f"{hint}: `{START.format(address)}`")
 
     def _check_client(self) -> None:
@@ -333,7 +347,7 @@ class DaskWorkers:
     def _lost(self, reason: str) -> IngotError:
         return IngotError(
             f"the Dask scheduler is gone: {reason}",
-            where=self._cluster.scheduler,
+            where=self._cluster.scheduler.address,
             hint="finished shards are kept: start it again, with its workers, and run the same "
             "command to continue; or run it with engine processes",
         )
@@ -375,7 +389,8 @@ def _is_busy(facts: dict[str, Any]) -> bool:
     return any(counts.get(state) for state in _AT_WORK)
 
 
-def _connect(address: str) -> Any:
+def _connect(scheduler: Scheduler) -> Any:
+    address = scheduler.address
     try:
         from distributed import Client
     except ImportError:
@@ -385,9 +400,16 @@ def _connect(address: str) -> Any:
             hint="pip install 'ingot[dask]'",
         ) from None
     try:
-        kind = _run_in_thread(_server_kind(address))
+        security = scheduler.security()
+        kind = _run_in_thread(_server_kind(address, security))
         if kind == "Scheduler":
-            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="ingot")
+            return Client(
+                address,
+                security=security,
+                timeout=CONNECT_SECONDS,
+                set_as_default=False,
+                name="ingot",
+            )
         problem = f"a {kind} of Dask answers there, not a scheduler"
     except Exception as error:
         problem = str(error) or f"no answer within {CONNECT_SECONDS:.0f} s"
@@ -398,12 +420,11 @@ def _connect(address: str) -> Any:
     )
 
 
-async def _server_kind(address: str) -> str:
+async def _server_kind(address: str, security: Any) -> str:
     """What answers at an address, in Dask's words. A Client that finds no Dask there hangs."""
     from distributed.core import rpc
-    from distributed.security import Security
 
-    server = rpc(address, connection_args=Security().get_connection_args("client"))
+    server = rpc(address, connection_args=security.get_connection_args("client"))
     try:
         identity = await asyncio.wait_for(server.identity(), CONNECT_SECONDS)
         return str(identity.get("type"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import secrets
@@ -10,11 +11,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from multiprocessing import current_process
 
+from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.remote import backend_at
-from stages.engine.fork_server import execute_call
+from stages.engine.fork_server import execute
 from stages.engine.meter import process_seconds
 from stages.engine.protocol import Stage
 from stages.engine.provenance import (
@@ -23,6 +26,8 @@ from stages.engine.provenance import (
     library_versions,
 )
 from stages.engine.spec import THREAD_VARIABLES, WAIT_POLICY
+from stages.engine.tasks import Made, Task, do_task, held_common, held_packed, hold_common
+from stages.engine.workers import WorkerCrash, Workers
 
 _reports: dict[Requirements, WorkerReport] = {}
 """In a worker: the checks that this process made."""
@@ -50,6 +55,10 @@ class SharedFolder:
     def announce(self) -> None:
         """Write the file that workers look for; StoreError if nothing can be written."""
         self.backend.replace(f"{self.folder}/{self.token}", self.token.encode())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file for the workers; StoreError if that fails."""
+        self.backend.replace(f"{self.folder}/{name}", data)
 
     def answer(self) -> str:
         """In a worker: read that file, write another one, and return its name.
@@ -82,6 +91,8 @@ class Requirements:
     libraries: tuple[tuple[str, str], ...]
     folders: tuple[SharedFolder, ...]
     threads: int
+    silent_seconds: float | None = None
+    """After which a process that does nothing at a task is ended, where tasks have one."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +159,98 @@ def program_differences(requirements: Requirements, stage: type[Stage]) -> Itera
             yield f"{name} {versions.get(name, 'absent')}, here {version}"
 
 
-def do_shard(requirements: Requirements, call: bytes) -> tuple[WorkerReport, bytes | None, float]:
-    """In a worker: a shard's answer and its CPU seconds; no answer if the worker is refused."""
+@dataclass(frozen=True)
+class ShardAnswer:
+    """What a worker says of one task. Neither `answer` nor `crash`: the worker is refused."""
+
+    report: WorkerReport
+    answer: bytes | None = None
+    """See `fork_server.unpack_answer`."""
+    cpu_seconds: float = 0.0
+    crash: WorkerCrash | None = None
+    """The end of the process that the task had for itself."""
+
+
+def do_shard(requirements: Requirements, digest: str, task: Task, item: str) -> ShardAnswer:
+    """In a worker: do a task of the map whose common part has this sha256; `item` names it."""
     report = check_worker(requirements)
     if report.problems:
         time.sleep(REFUSAL_SECONDS)
-        return report, None, 0.0
+        return ShardAnswer(report)
     begin = process_seconds()
-    return report, bytes(execute_call(call)), process_seconds() - begin
+    failed = bytes(execute(_take_common, requirements.folders[0], digest))
+    if _Process.digest != digest:
+        return ShardAnswer(report, failed)
+    if held_common().mark_of is not None:
+        return _do_alone(requirements, report, task, item)
+    answer = bytes(execute(do_task, None, task))
+    return ShardAnswer(report, answer, process_seconds() - begin)
+
+
+class _Process:
+    """What this process keeps from one task to the next."""
+
+    digest: str | None = None
+    """Of the common part that it holds."""
+    alone: Workers | None = None
+    """The process that does the tasks of maps which ask why one crashed."""
+
+
+def _take_common(folder: SharedFolder, digest: str) -> None:
+    """Read a map's common part, unless this process holds it: a pickle, so only what a task names.
+
+    InputError for other bytes, and whatever reading raises.
+    """
+    if _Process.digest == digest:
+        return
+    packed = folder.backend.read(f"{folder.folder}/{digest}")
+    if hashlib.sha256(packed).hexdigest() != digest:
+        raise InputError(
+            "these are not the bytes that the stage wrote",
+            where=f"{folder.backend.full(folder.folder)}/{digest}",
+            hint="something else writes into the store; run the same command to continue",
+        )
+    _Process.digest = None
+    hold_common(packed)
+    held_common()
+    _Process.digest = digest
+
+
+def _do_alone(
+    requirements: Requirements, report: WorkerReport, task: Task, item: str
+) -> ShardAnswer:
+    """Do a task in a process of its own: its crash ends that alone, and its signal is known."""
+    if _Process.alone is None:
+        # Dask's nanny starts workers as daemons, which may have no children since these could
+        # outlive them. A worker process of ours ends with its parent.
+        current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+        stage: type[Stage] = pickle.loads(requirements.stage)
+        _Process.alone = Workers(stage.worker_modules)
+    workers, mark_of = _Process.alone, held_common().mark_of
+    assert mark_of is not None
+    workers.silent_limit = requirements.silent_seconds
+    crashes: list[WorkerCrash] = []
+    spent = [0.0]
+
+    def wait_for_it() -> Made | None:
+        begun = False
+        while not crashes:
+            if workers.idle and not begun:
+                workers.start_task(item, task)
+                begun = True
+            values, deaths = workers.wait(1.0)
+            crashes.extend(deaths)
+            for _, made in values:
+                spent[0] = made[2][0]
+                return made  # type: ignore[no-any-return]
+        return None
+
+    workers.lend(1, held_packed())
+    try:
+        answer = bytes(execute(wait_for_it))
+    finally:
+        workers.release()
+    if not crashes:
+        return ShardAnswer(report, answer, spent[0])
+    crash = replace(crashes[0], item=item, host=report.host)
+    return ShardAnswer(report, crash=replace(crash, mark=mark_of(item, crash.process)))

@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing import get_context
@@ -209,8 +209,17 @@ def _watch(server: int) -> None:
 
 def execute_call(call: bytes) -> Any:
     """In a worker: make a pickled call; its value, or what it raised, as bytes."""
+    return execute(_make_call, call)
+
+
+def _make_call(call: bytes) -> Any:
+    function, arguments = pickle.loads(call)
+    return function(*arguments)
+
+
+def execute(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function; its value, or what it raised, as bytes."""
     try:
-        function, arguments = pickle.loads(call)
         return ForkingPickler.dumps((function(*arguments), None))
     except BaseException as error:
         note = "in a worker process:\n" + traceback.format_exc()

@@ -343,11 +343,17 @@ def _cluster(
     """The cluster that the execution names; None for processes of this machine."""
     if not isinstance(execution, MapExecution) or execution.engine != "dask":
         return None
+    from stages.engine.dask_cluster import Scheduler
     from stages.engine.dask_engine import DaskCluster
 
-    assert execution.scheduler is not None
+    if execution.scheduler_file is not None:
+        plain = execution.allow_plain_tcp
+        scheduler = Scheduler.load(execution.scheduler_file, allow_plain_tcp=plain)
+    else:
+        assert execution.scheduler is not None, "the execution was checked"
+        scheduler = Scheduler(execution.scheduler)
     return DaskCluster(
-        execution.scheduler,
+        scheduler,
         stage,
         code,
         attempt.backend,
@@ -355,6 +361,8 @@ def _cluster(
         state.folder,
         execution.threads,
         state.log,
+        execution.silent_seconds,
+        execution.absent_seconds,
     )
 
 

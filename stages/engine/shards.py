@@ -11,35 +11,24 @@ the same, or others may be luckier. One that does not answer is ended, and its i
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from signal import SIGKILL
-from typing import Any, Protocol
+from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.failpoints import hit_failpoint
-from stages.engine.meter import Meter, Spent, process_seconds
-from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
+from stages.engine.meter import Meter, Spent
+from stages.engine.outputs import ShardResult, Written, record_of
+from stages.engine.tasks import Item, Made, MapCommon, MarkOf, Task, pack
 from stages.engine.workers import Pool, WorkerCrash
 
-_Took = tuple[float, float]
-"""CPU seconds of a shard, and seconds by the clock."""
 SILENT_TRIES = 3
 """Workers that may be ended at one shard because they did nothing."""
-
-
-class Item(Protocol):
-    """What can be mapped over: anything picklable with an id that is unique in its map."""
-
-    @property
-    def id(self) -> str:
-        """Unique within the map; becomes a file name."""
 
 
 @dataclass
@@ -57,9 +46,10 @@ class ShardMap:
     """Called with the number of finished shards, of all shards, and the rows by output that this
     start has written."""
     check_lease: Callable[[], None]
-    pool: Callable[[int], Pool]
-    """Gives a pool of at most so many workers."""
+    pool: Callable[[int, bytes], Pool]
+    """Gives a pool of at most so many workers, for a map of this common part."""
     on_death: Callable[[WorkerCrash], Mapping[str, Any] | None] | None = None
+    mark_of: MarkOf | None = None
     meter: Meter = field(default_factory=Meter)
     """Learns what earlier attempts spent on the shards that are done."""
     elsewhere: bool = False
@@ -85,34 +75,32 @@ class ShardMap:
         alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None
         alone = alone and not self.elsewhere
         run = self._run_inline if alone or not waiting else self._run_pool
-        run(function, waiting, shared)
+        folder = layout.work(self.key, "shards", self.name)
+        run(MapCommon(function, shared, self.backend, folder, self.kinds), waiting)
         results = [self._result(name) for name in ids]
         records = [self._done[name] for name in ids]
         written = [Written.from_plain(item) for record in records for item in record["files"]]
         return results, [item for item in written if item.output is not None]
 
-    def _run_inline(
-        self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
-    ) -> None:
+    def _run_inline(self, common: MapCommon, items: Sequence[Item]) -> None:
         for item in items:
             self._check_stop()
-            output = self._output(item.id, stop=self.stopping)
-            self._record(item.id, _call(function, item, output, shared))
+            self._record(item.id, common.do(item, {}, self.stopping))
 
-    def _run_pool(
-        self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
-    ) -> None:
-        by_id = {item.id: item for item in items}
+    def _run_pool(self, common: MapCommon, items: Sequence[Item]) -> None:
+        packed, parts = pack(replace(common, mark_of=self.mark_of), items)
+        by_id = {item.id: part for item, part in zip(items, parts, strict=True)}
         waiting = deque(by_id)
+        changes: Mapping[str, Any] = {}
         losses: Counter[str | None] = Counter()
         made: list[tuple[str, Any]] = []
         with ExitStack() as ends:
-            workers = self.pool(min(self.workers, len(items)))
+            workers = self.pool(min(self.workers, len(items)), packed)
             ends.callback(workers.release)
             while waiting or made or workers.busy:
                 while waiting and workers.idle:
                     name = waiting.popleft()
-                    workers.start(name, _call, function, by_id[name], self._output(name), shared)
+                    workers.start_task(name, Task(by_id[name], changes))
                 for name, value in made:  # Workers have their next item: recording takes a while.
                     self._record(name, value)
                 self._check_stop()
@@ -123,7 +111,7 @@ class ShardMap:
                     losses[death.item] += 1
                     tries = workers.tries if death.silent is None else SILENT_TRIES
                     again = losses[death.item] < tries
-                    shared = {**shared, **self._after(death, again)}
+                    changes = {**changes, **self._after(death, again)}
                     waiting.extendleft([death.item] if death.item else [])
 
     def _after(self, death: WorkerCrash, again: bool) -> Mapping[str, Any]:
@@ -132,6 +120,8 @@ class ShardMap:
         `again` says whether the item may be retried though the cause of the crash is unknown.
         """
         self._check_stop()  # Who ends a group of processes ends the workers as well.
+        if self.mark_of is not None and death.item is not None and not death.host:
+            death = replace(death, mark=self.mark_of(death.item, death.process))
         changed = self.on_death(death) if self.on_death is not None else None
         if changed is not None:
             return changed
@@ -159,7 +149,7 @@ class ShardMap:
             hint="finished shards are kept; run again, with fewer workers if memory was short",
         )
 
-    def _record(self, name: str, made: tuple[dict[str, Any], list[Written], _Took]) -> None:
+    def _record(self, name: str, made: Made) -> None:
         self.check_lease()
         value, written, (cpu, seconds) = made
         gpu = seconds * self.meter.devices() / max(1, min(self.workers, self._total))
@@ -206,23 +196,5 @@ class ShardMap:
         files = {(item.output, item.file.path): item for item in written}
         return ShardResult(name, record["value"], self.backend, files)
 
-    def _output(self, name: str, **options: Any) -> Callable[[], ShardOutput]:
-        """Makes the output of one attempt, where it is made."""
-        folder = layout.work(self.key, "shards", self.name, name)
-        return partial(ShardOutput, self.backend, folder, self.kinds, **options)
-
     def _path(self, name: str) -> str:
         return layout.work(self.key, "done", self.name, f"{name}.json")
-
-
-def _call(
-    function: Callable[..., Any],
-    item: Item,
-    made: Callable[[], ShardOutput],
-    shared: dict[str, Any],
-) -> tuple[dict[str, Any], list[Written], _Took]:
-    cpu, clock = process_seconds(), time.monotonic()
-    output = made()
-    value = function(item, output, **shared)
-    took = process_seconds() - cpu, time.monotonic() - clock
-    return dict(value or {}), output.written, took

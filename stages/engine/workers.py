@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stages.engine.fork_server import PATIENCE_SECONDS, ForkServer, unpack_answer
+from stages.engine.tasks import Task, do_task
 from stages.engine.transfers import Relay
 
 WARN_SECONDS = 60.0
@@ -96,6 +97,10 @@ class WorkerCrash:
     worker: str | None = None
     silent: float | None = None
     """Seconds after which it was ended because it did nothing; None: it was not."""
+    host: str | None = None
+    """The machine of a cluster whose worker did the item in a process of its own, which died."""
+    mark: str | None = None
+    """What it had marked that it was at."""
 
     @property
     def how(self) -> str:
@@ -120,6 +125,8 @@ class _Worker:
     item: str | None = None
     ready: bool = False
     """Whether it waits for a call; a process that starts up does not yet."""
+    common: bytes | None = None
+    """The common part that it was sent last."""
 
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -140,8 +147,8 @@ class Pool(Protocol):
     def idle(self) -> bool:
         """Whether a worker waits for a call."""
 
-    def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
-        """Let an idle worker call `function`; `item` names the call, both must be picklable."""
+    def start_task(self, item: str, task: Task) -> None:
+        """Let an idle worker do a task of the pool's map; `item` names it."""
 
     def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and deaths. Raises what was raised."""
@@ -173,6 +180,8 @@ class Workers:
     """On it workers report fetches and waits."""
     _all: list[_Worker] = field(default_factory=list, init=False)
     _most: int = field(default=0, init=False)
+    _common: bytes | None = field(default=None, init=False)
+    """That of the map that borrows them."""
     _on_silent: Callable[[int, str, float], None] = field(default=_ignore, init=False)
     _looked: float = field(default=0.0, init=False)
 
@@ -181,14 +190,20 @@ class Workers:
         if self._server is None:
             self._server = ForkServer(self.modules)
 
-    def lend(self, most: int, on_silent: Callable[[int, str, float], None] = _ignore) -> Workers:
+    def lend(
+        self,
+        most: int,
+        common: bytes | None = None,
+        on_silent: Callable[[int, str, float], None] = _ignore,
+    ) -> Workers:
         """The pool of one map, which uses `most` processes at most; those that lack are started.
 
-        `on_silent` is called with process, item and seconds when one has done nothing for
-        `WARN_SECONDS`.
+        `common` is what its tasks share: see `tasks.pack`. `on_silent` is called with process, item
+        and seconds when one has done nothing for `WARN_SECONDS`.
         """
         assert not self.busy
         self._most, self._on_silent, self._looked = most, on_silent, self.clock()
+        self._common = common
         for worker in list(self._all):
             if worker.ready and worker.answers.poll(0):  # It ended while there was nothing to do.
                 self._replace(worker)
@@ -207,9 +222,21 @@ class Workers:
         working = sum(worker.item is not None for worker in self._all)
         return working < self._most and any(worker.ready for worker in self._all)
 
+    def start_task(self, item: str, task: Task) -> None:
+        """Let an idle process do a task of the map, whose common part it is sent once."""
+        worker = next(worker for worker in self._all if worker.ready)
+        new = None if worker.common is self._common else self._common
+        worker.common = self._common
+        self._start_call(worker, item, do_task, new, task)
+
     def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
         """Let an idle process call `function`; `item` names the call, both must be picklable."""
         worker = next(worker for worker in self._all if worker.ready)
+        self._start_call(worker, item, function, *arguments)
+
+    def _start_call(
+        self, worker: _Worker, item: str, function: Callable[..., Any], *arguments: Any
+    ) -> None:
         call = ForkingPickler.dumps((function, arguments))
         worker.item, worker.ready = item, False
         worker.silence = Silence(worker.process, self.cpu)

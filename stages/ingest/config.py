@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Config, MapExecution
 
 
 class IngestConfig(Config):
@@ -98,7 +98,7 @@ class IngestConfig(Config):
     )
 
 
-class IngestExecution(Execution):
+class IngestExecution(MapExecution):
     """How it runs."""
 
     page_seconds: float = Field(

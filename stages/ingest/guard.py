@@ -76,6 +76,19 @@ class Watch:
         """The guard over the pages of one unit, in its worker."""
         return Guard(self, unit)
 
+    def page_at(self, unit: str, process: int) -> str | None:
+        """The page of a unit that a dead process of this machine was at; asked once."""
+        path = _mark_path(self.folder, unit, process)
+        try:
+            mark = path.read_bytes()
+        except OSError:
+            return None
+        path.unlink(missing_ok=True)
+        if len(mark) != _MARK_BYTES or not mark[0]:
+            return None
+        _, length = _HEAD.unpack_from(mark)
+        return mark[_HEAD.size : _HEAD.size + length].decode("utf-8", "surrogatepass")
+
 
 class Guard:
     """Marks the page that a worker is at, and limits its CPU time. Costs about 1 µs a page."""
@@ -156,8 +169,7 @@ class CrashingPages:
         None where no page is to blame: the worker was killed from outside, ran out of memory, or
         died between pages. Raises IngotError for more crashing pages than `limit`.
         """
-        page = self._marked(crash)
-        reason = _reason(crash)
+        page, reason = crash.mark, _reason(crash)
         if crash.item is None or page is None or reason is None:
             if page is not None:
                 self._state.log.warning("a worker died (%s) at %s", crash.how, page)
@@ -181,21 +193,6 @@ class CrashingPages:
             "%s: %s (%s); going on without it", printable(page), reason, crash.how
         )
         return {"watch": self.watch()}
-
-    def _marked(self, crash: WorkerCrash) -> str | None:
-        """The page that the dead process was at."""
-        if crash.item is None:
-            return None
-        path = _mark_path(self._marks, crash.item, crash.process)
-        try:
-            mark = path.read_bytes()
-        except OSError:
-            return None
-        path.unlink(missing_ok=True)
-        if len(mark) != _MARK_BYTES or not mark[0]:
-            return None
-        _, length = _HEAD.unpack_from(mark)
-        return mark[_HEAD.size : _HEAD.size + length].decode("utf-8", "surrogatepass")
 
     def _known_pages(self) -> list[CrashingPage]:
         """Of earlier runs: those on this machine's list, and on the one that was published."""

@@ -135,13 +135,15 @@ def read_units(
     results: dict[int, ShardResult] = {}
     rounds = 0
     while pending:
+        watch = crashing_pages.watch()
         read = context.map(
             ingest_unit,
             [units[place] for place in pending],
             name=f"read-again-{rounds}" if rounds else "read",
             on_death=crashing_pages.on_crash,
+            mark_of=watch.page_at,
             replace=rounds > 0,
-            watch=crashing_pages.watch(),
+            watch=watch,
             **shared,
         )
         results.update(zip(pending, read, strict=True))

@@ -9,7 +9,7 @@ from artifacts_schema.errors import UsageError
 from flows.orchestration.forms import stage_spec
 from stages.engine import Stage, protocol
 
-ADDRESS = "tcp://head:8786"
+ADDRESS = "tls://head:8786"
 RECIPE = """\
 snapshots:
   crawl: {files: ['data/a/*.txt']}

@@ -24,6 +24,7 @@ from artifacts_schema.store import Store, layout  # noqa: E402
 from artifacts_schema.store.remote import backend_at  # noqa: E402
 from stages.decontaminate.stage import Decontaminate  # noqa: E402
 from stages.engine import dask_engine  # noqa: E402
+from stages.engine.dask_cluster import Scheduler  # noqa: E402
 from stages.engine.dask_engine import DaskCluster  # noqa: E402
 from stages.engine.provenance import code_digest  # noqa: E402
 from stages.engine.shards import ShardMap  # noqa: E402
@@ -175,8 +176,8 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
     monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 1.0)
     backend = backend_at(str(tmp_path / "store"))
     cluster = DaskCluster(
-        server.address, Squares, code_digest(Squares), backend, KEY, tmp_path / "none", 1,
-        logging.getLogger("test"),
+        Scheduler(server.address), Squares, code_digest(Squares), backend, KEY, tmp_path / "none",
+        1, logging.getLogger("test"),
     )  # fmt: skip
     tasks = [Square("0", 0, "waits once"), Square("1", 1)]
 
@@ -209,11 +210,11 @@ def test_a_worker_whose_check_nobody_read_does_the_shards_of_the_next_map(server
     """As after a stop that comes before the answer: the worker keeps its report of that map."""
     server.wait_for_workers(2)
     cluster = DaskCluster(
-        server.address, Squares, code_digest(Squares), backend_at(str(tmp_path / "store")), KEY,
-        tmp_path / "none", 1, logging.getLogger("test"),
+        Scheduler(server.address), Squares, code_digest(Squares),
+        backend_at(str(tmp_path / "store")), KEY, tmp_path / "none", 1, logging.getLogger("test"),
     )  # fmt: skip
     for read in (False, True):
-        pool = cluster.pool(2)
+        pool = cluster.pool(2, b"of a map")
         until(lambda: all(task.done() for _, task in pool._checks.values()))  # noqa: B023
         if read:
             pool.wait(0)
@@ -325,13 +326,12 @@ def test_workers_that_come_later_are_taken_or_left_alone(
     assert refused in log
 
 
-def test_a_cluster_without_workers_is_told(squares, tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_engine, "ABSENT_SECONDS", 0.2)
+def test_a_cluster_without_workers_is_told(squares, tmp_path):
     with (
         DaskServer(tmp_path / "dask", workers=0) as own,
         pytest.raises(IngotError, match=r"\b0 s\b") as caught,
     ):
-        squares("", address=own.address)
+        squares("", address=own.address, absent_seconds=0.2)
     assert caught.value.where == own.address
 
 
@@ -345,7 +345,14 @@ def test_the_stage_and_its_workers_share_the_store_and_what_the_stage_laid_besid
         return [
             (place.url, place.folder)
             for place in DaskCluster(
-                "tcp://head:1", Squares, "code", backend, KEY, folder, 1, logging.getLogger("test")
+                Scheduler("tcp://head:1"),
+                Squares,
+                "code",
+                backend,
+                KEY,
+                folder,
+                1,
+                logging.getLogger("test"),
             ).folders()
         ]
 
@@ -393,19 +400,8 @@ def test_a_wrong_execution_is_refused(execution, named):
 
 
 def test_addresses_of_every_sort_are_taken():
-    for address in ("tcp://10.0.0.1:8786", "tls://head-1.example.org:8786", "tcp://[::1]:8786"):
+    for address in ("tls://10.0.0.1:8786", "tls://head-1.example.org:8786", "tcp://[::1]:8786"):
         assert MapExecution.parse({"scheduler": address}, where="x").scheduler == address
-
-
-def test_a_stage_that_asks_about_deaths_has_no_cluster(server, run_stage):
-    class Asks(Squares):
-        name = "toy_asks"
-
-        def run(self, context):
-            context.map(make_square, [], on_death=lambda death: None)
-
-    with pytest.raises(ValueError, match="make_square"):
-        run_stage(Asks, {}, {}, {"engine": "dask", "scheduler": server.address})
 
 
 def test_where_dask_is_not_installed_the_extra_is_named(squares, monkeypatch):

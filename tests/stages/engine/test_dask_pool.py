@@ -9,8 +9,7 @@ from pathlib import Path
 from artifacts_schema.store.remote import backend_at
 from stages.engine.dask_worker import Requirements, program_differences
 from stages.engine.fork_server import execute_call, unpack_answer
-from stages.engine.shards import ShardMap, _call
-from stages.engine.workers import Workers
+from stages.engine.tasks import MapCommon, Task, do_task, pack
 
 sys.path.insert(0, str(Path(__file__).parent))
 from dask_toy import Square, Squares, make_square
@@ -32,22 +31,13 @@ def test_every_difference_of_a_program_is_named():
 def test_attempts_at_a_shard_write_into_folders_of_their_own(tmp_path):
     """Also two of the same call: Dask may repeat one by itself."""
     backend = backend_at(str(tmp_path / "store"))
-    kinds = {"exclusions": "exclusions"}
-    shards = ShardMap(
-        backend,
-        KEY,
-        "m",
-        kinds,
-        "c",
-        1,
-        lambda: False,
-        lambda *_: None,
-        lambda: None,
-        Workers().lend,
-    )
     (tmp_path / "laid").write_text("for the shards")
     shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}
-    call = pickle.dumps((_call, (make_square, Square("a", 1), shards._output("a"), shared)))
+    kinds = {"exclusions": "exclusions"}
+    packed, (item,) = pack(
+        MapCommon(make_square, shared, backend, "work/m", kinds), [Square("a", 1)]
+    )
+    call = pickle.dumps((do_task, (packed, Task(item))))
     places = [
         {Path(item.place).parts[-3] for item in unpack_answer(execute_call(call))[1]}
         for _ in range(2)

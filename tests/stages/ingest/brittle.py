@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Config, MapExecution
 from stages.engine import Context, ShardOutput, Stage
 from stages.ingest.guard import CrashingPages, Watch, page_name
 
@@ -25,7 +25,7 @@ class BrittleConfig(Config):
     folder: str = Field(default="", description="Where pages leave traces of themselves.")
 
 
-class BrittleExecution(Execution):
+class BrittleExecution(MapExecution):
     """As that of `ingest`."""
 
     page_seconds: float = Field(default=0.1, description="CPU seconds a page.")
@@ -109,12 +109,14 @@ class Brittle(Stage):
         )
         known = len(crashing_pages.pages)
         units = [Pages(f"{number:05d}", number) for number in range(context.config.units)]
+        watch = crashing_pages.watch()
         results = context.map(
             read_pages,
             units,
             config=context.config,
-            watch=crashing_pages.watch(),
+            watch=watch,
             on_death=crashing_pages.on_crash,
+            mark_of=watch.page_at,
         )
         context.count(lost=sum(result.value["lost"] for result in results))
         context.telemetry(known=known, found=len(crashing_pages.pages) - known)

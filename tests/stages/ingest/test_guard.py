@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def spec_of(workers=1, execution=None, **config):
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash_of(pages, unit, process, code):
+    """The crash of a worker, with the mark that is read on its machine, as a map does it."""
+    crash = WorkerCrash(unit, process, code)
+    return pages.on_crash(replace(crash, mark=unit and pages.watch().page_at(unit, process)))
 
 
 @pytest.fixture
@@ -217,7 +224,7 @@ def test_a_list_that_cannot_be_published_is_kept_here_and_the_older_one_there(
 
     def blame(crashing_pages, page):
         with crashing_pages.watch().over("unit") as guard, guard.page(page):
-            crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGPROF))
+            crash_of(crashing_pages, "unit", os.getpid(), -signal.SIGPROF)
 
     def pages(name):
         return [one.page for one in CrashingPages(node(name), seconds=60.0).pages]
@@ -299,9 +306,9 @@ def test_a_page_of_any_name_is_found_again(folder_state, pages):
         for page in earlier:
             with guard.page(page):
                 pass
-        assert crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGSEGV)) is None
+        assert crash_of(crashing_pages, "unit", os.getpid(), -signal.SIGSEGV) is None
     with crashing_pages.watch().over("unit") as guard, guard.page(last):
-        changed = crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGSEGV))
+        changed = crash_of(crashing_pages, "unit", os.getpid(), -signal.SIGSEGV)
     assert changed["watch"].over("unit").reason_to_skip(last) == "crashed"
     assert changed["watch"].over("another unit").reason_to_skip(last) is None
     again = CrashingPages(folder_state(), seconds=60.0)
@@ -314,32 +321,32 @@ def test_only_a_death_at_a_page_by_its_own_worker_blames_the_page(folder_state):
     me = os.getpid()
     with crashing_pages.watch().over("unit") as guard, guard.page("page"):
         for death in (
-            WorkerCrash(None, me, -signal.SIGSEGV),
-            WorkerCrash("another unit", me, -signal.SIGSEGV),
-            WorkerCrash("unit", me + 1, -signal.SIGSEGV),
+            (None, me, -signal.SIGSEGV),
+            ("another unit", me, -signal.SIGSEGV),
+            ("unit", me + 1, -signal.SIGSEGV),
         ):
-            assert crashing_pages.on_crash(death) is None
+            assert crash_of(crashing_pages, *death) is None
     for code in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGXCPU, 0, 1):
         with crashing_pages.watch().over("unit") as guard, guard.page("page"):
-            assert crashing_pages.on_crash(WorkerCrash("unit", me, code)) is None
+            assert crash_of(crashing_pages, "unit", me, code) is None
     assert crashing_pages.pages == []
 
 
 def test_a_death_at_a_page_that_is_left_out_is_an_error_not_a_loop(folder_state):
     crashing_pages = CrashingPages(folder_state(), seconds=60.0)
-    death = WorkerCrash("unit", os.getpid(), -signal.SIGPROF)
+    death = ("unit", os.getpid(), -signal.SIGPROF)
     with crashing_pages.watch().over("unit") as guard, guard.page("page"):
-        crashing_pages.on_crash(death)
+        crash_of(crashing_pages, *death)
     again = pytest.raises(IngotError, match="SIGPROF")
     with crashing_pages.watch().over("unit") as guard, guard.page("page"), again:
-        crashing_pages.on_crash(death)
+        crash_of(crashing_pages, *death)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"a": 1}', b'[{"unit": "u"}]', b"[1]", b"\xff"])
 def test_a_damaged_list_is_made_anew(folder_state, damage):
     crashing_pages = CrashingPages(folder_state(), seconds=60.0)
     with crashing_pages.watch().over("unit") as guard, guard.page("page"):
-        crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGPROF))
+        crash_of(crashing_pages, "unit", os.getpid(), -signal.SIGPROF)
     path = folder_state().folder / "guard" / "crashing-pages.json"
     assert [row["reason"] for row in json.loads(path.read_bytes())] == ["hung"]
     path.write_bytes(damage)

@@ -1,0 +1,99 @@
+"""`ingot dask FOLDER`: a Dask cluster for data stages, here or as jobs of Slurm."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from artifacts_schema.config import parse_size
+from artifacts_schema.errors import UsageError
+from flows.cli.output import echo
+
+
+@click.command("dask")
+@click.argument("folder")
+@click.option(
+    "--on",
+    "where",
+    type=click.Choice(["local", "slurm"]),
+    default="local",
+    show_default=True,
+    help="Processes of this machine, or jobs of Slurm: one each.",
+)
+@click.option(
+    "--workers",
+    default="1:4",
+    show_default=True,
+    metavar="LEAST:MOST",
+    help="As many as shards wait, within these; one number: always so many.",
+)
+@click.option("--memory", metavar="SIZE", help="Of a worker, such as 8GiB; Slurm must know it.")
+@click.option("--partition", metavar="NAME", help="Of Slurm.")
+@click.option("--account", metavar="NAME", help="Of Slurm.")
+@click.option("--time", default="12:00:00", show_default=True, help="Longest job of a worker.")
+@click.option(
+    "--interface", metavar="NAME", help="Network interface of this node that the others reach."
+)
+@click.option("--directive", "directives", multiple=True, help="One more option of sbatch.")
+def dask(
+    folder: str,
+    where: str,
+    workers: str,
+    memory: str | None,
+    partition: str | None,
+    account: str | None,
+    time: str,
+    interface: str | None,
+    directives: tuple[str, ...],
+) -> None:
+    """Start a Dask cluster for data stages; Ctrl-C ends it.
+
+    FOLDER gets the address and the certificates, which only its owner can read; every node must
+    see it. Steps with `engine: dask` and `scheduler_file: FOLDER/scheduler.json` use the cluster.
+    """
+    from stages.engine.dask_cluster import ClusterPlan, remove_files, start_cluster
+
+    plan = ClusterPlan(
+        where,
+        *_bounds(workers),
+        memory=None if memory is None else _size(memory),
+        interface=interface,
+        partition=partition,
+        account=account,
+        time=time,
+        directives=directives,
+    )
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    path = Path(folder).expanduser().absolute()
+    cluster = start_cluster(plan, path)
+    try:
+        echo(f"a Dask cluster listens at {cluster.scheduler_address}")
+        echo(f"steps use it by execution: {{engine: dask, scheduler_file: {path}/scheduler.json}}")
+        echo("Ctrl-C ends it")
+        ended.wait()
+    finally:
+        remove_files(path)
+        cluster.close(timeout=10)
+
+
+def _bounds(workers: str) -> tuple[int, int]:
+    least, _, most = workers.partition(":")
+    try:
+        bounds = int(least), int(most or least)
+    except ValueError:
+        bounds = (-1, -1)
+    if not 0 <= bounds[0] <= bounds[1] or bounds[1] == 0:
+        raise UsageError(f"--workers: '{workers}' is not LEAST:MOST, such as 1:16")
+    return bounds
+
+
+def _size(memory: str) -> int:
+    try:
+        return parse_size(memory)
+    except ValueError as error:
+        raise UsageError(f"--memory: {error}") from None
