@@ -69,13 +69,15 @@ def execute(
         while not _set_ref(pipeline, name, manifest):  # Collected before it was named.
             manifest = take_snapshot(pipeline.store, pipeline.graph.recipe.snapshots[name])
     try:
-        plan = run.start_ready()
+        plan = run.start_ready(anew=True)
         while run.running:
             while not run.collect():
                 if stopping():
                     raise Stopped("stopped on request", hint="the same command continues")
                 wait(POLL_SECONDS)
             plan = run.start_ready()
+            if plan.is_done:  # As the next run would see it.
+                plan = run.start_ready(anew=True)
         if run.failure is not None:
             raise run.failure
         assert plan.is_done, f"no step is ready, yet {plan.summary()}"
@@ -110,16 +112,26 @@ class _Run:
     times: StepTimes = field(init=False)
     named: dict[str, str] = field(default_factory=dict)
     hangs: Counter[str] = field(default_factory=Counter)
+    plan: Plan | None = None
+    """The last one."""
+    changed: set[str] = field(default_factory=set)
+    """Instances of the graph that ended or committed something since then."""
     is_stopping: bool = False
     """Whether the running steps were asked to end."""
 
     def __post_init__(self) -> None:
         self.times = StepTimes(self.pipeline.graph, self.pipeline.store)
 
-    def start_ready(self) -> Plan:
-        """Plan, name reused artifacts, start ready steps while there is room and no failure."""
+    def start_ready(self, anew: bool = False) -> Plan:
+        """Plan, name reused artifacts, start ready steps while there is room and no failure.
+
+        Planned is what changed since the last plan, or all of it `anew`.
+        """
         while True:
-            plan = self.times.add_to(self.pipeline.plan(frozenset(self.settled)), self.jobs)
+            before = None if anew else self.plan
+            self.plan = self.pipeline.plan(frozenset(self.settled), before, self.changed)
+            self.changed.clear()
+            plan = self.times.add_to(self.plan, self.jobs)
             for observer in self.observers:
                 observer.planned(plan)
             reused = [step for step in plan.steps if step.action == "reuse"]
@@ -131,6 +143,7 @@ class _Run:
             if not collected:
                 break
             self.settled.difference_update(collected)  # Removed before it was named: make it again.
+            anew = True
         for running in self.running.values():  # Name what they have committed so far.
             stage, key = running.step.stage, running.step.key
             assert key is not None, "a running step has a key"
@@ -146,13 +159,15 @@ class _Run:
 
     def collect(self) -> bool:
         """Pass on events and end finished steps; returns whether any step committed or ended."""
-        ended, committed = [], False
+        ended, committed = list[tuple[str, int]](), False
         for name, running in self.running.items():
             code = running.job.poll()
             for event in running.job.events():
                 for observer in self.observers:
                     observer.event(running.step, event)
-                committed = committed or event.get("type") == "interim"
+                if event.get("type") == "interim":
+                    committed = True
+                    self._note_change(running.step)
                 is_alert = event.get("type") == "alert"
                 running.hung = running.hung or (is_alert and event.get("kind") == "hang")
             if code is not None:
@@ -194,6 +209,7 @@ class _Run:
 
     def _end(self, running: _Running, code: int) -> None:
         step = running.step
+        self._note_change(step)
         if code == EXIT_RESUME and running.hung and self.hangs[step.instance] < RESTARTS:
             self.hangs[step.instance] += 1
             hint = f"it is started again, {self.hangs[step.instance]} of {RESTARTS} times"
@@ -215,6 +231,14 @@ class _Run:
         seconds = time.monotonic() - running.since
         for observer in self.observers:
             observer.finished(step, manifest, seconds)
+
+    def _note_change(self, step: PlannedStep) -> None:
+        """The next plan looks at the step again, and at others that make the same artifact."""
+        assert self.plan is not None
+        assert self.plan.memory is not None
+        for name, lines in self.plan.memory.lines.items():
+            if step.instance in lines or any(line.key == step.key for line in lines.values()):
+                self.changed.add(name)
 
     def _fail(self, step: PlannedStep, error: IngotError) -> None:
         for observer in self.observers:

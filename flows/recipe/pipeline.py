@@ -154,9 +154,21 @@ class Pipeline:
                 )
         return pipeline
 
-    def plan(self, settled: frozenset[str] = frozenset()) -> Plan:
-        """The plan as of now; `settled` are instances that this run has already made."""
-        return make_plan(self.graph, self.store, self.snapshots, self.selection, settled)
+    def plan(
+        self,
+        settled: frozenset[str] = frozenset(),
+        before: Plan | None = None,
+        changed: Collection[str] = (),
+    ) -> Plan:
+        """The plan as of now; `settled` are instances that this run has already made.
+
+        After the plan `before` of this run, only what is `changed` since then, and what reads that,
+        is looked at.
+        """
+        memory = None if before is None else before.memory
+        return make_plan(
+            self.graph, self.store, self.snapshots, self.selection, settled, memory, changed
+        )
 
     def check(self) -> None:
         """Raise the problems that the stages find in the selected steps, made or not."""

@@ -210,6 +210,8 @@ class Plan:
     steps: tuple[PlannedStep, ...]
     jobs: int = 1
     """Steps that run at the same time, once it is run."""
+    memory: PlanMemory | None = field(default=None, repr=False, compare=False)
+    """What the next plan of the same run need not find out again."""
 
     @property
     def is_done(self) -> bool:
@@ -243,36 +245,68 @@ class Plan:
         }
 
 
+@dataclass
+class PlanMemory:
+    """The lines of a plan by the instance of the graph that they are of, and how they were found.
+
+    What a plan of a run in progress keeps is true of as long as nothing else touches the store;
+    the last plan of a run is made without it.
+    """
+
+    lines: dict[str, dict[str, PlannedStep]] = field(default_factory=dict)
+    """By instance of the graph: its lines by name."""
+    resolver: InputResolver | None = None
+    artifacts: dict[str, list[Manifest]] = field(default_factory=dict)
+
+    def without(self, names: Collection[str]) -> PlanMemory:
+        """What is left of it when these instances, and what reads them, are planned anew."""
+        assert self.resolver is not None
+        lines = {name: lines for name, lines in self.lines.items() if name not in names}
+        gone = {line for name in names for line in self.lines.get(name, ())} | set(names)
+        return PlanMemory(lines, self.resolver.without(gone), self.artifacts)
+
+
 def make_plan(
     graph: Graph,
     store: Store,
     snapshots: Mapping[str, Manifest],
     selection: Selection | None = None,
     settled: frozenset[str] = frozenset(),
+    before: PlanMemory | None = None,
+    changed: Collection[str] = (),
 ) -> Plan:
     """Plan `graph` against `store`; reads only. `snapshots` are those of the recipe, committed.
 
     `settled` are instances that this run has made: they are not forced again, and their code is not
-    compared again. Raises UsageError for a selection that names no step or starts after a missing
-    artifact, and for all problems that the stages report (`Stage.check_plan`); StoreError if the
-    store's payload is not mounted or cannot be read.
+    compared again. With the memory of an earlier plan of the same run, only the instances `changed`
+    since then and those that read them are planned. Raises UsageError for a selection that names no
+    step or starts after a missing artifact, and for all problems that the stages report
+    (`Stage.check_plan`); StoreError if the store's payload is not mounted or cannot be read.
     """
     store.check_mounted()
     selection = selection or Selection()
     selected, needed = select_instances(graph, selection)
-    stages = Counter(graph.instances[name].stage.name for name in selected | needed)
-    store = list_artifacts(store, graph.recipe.name, stages)
+    if before is None:
+        stages = Counter(graph.instances[name].stage.name for name in selected | needed)
+        store = list_artifacts(store, graph.recipe.name, stages)
+        memory = PlanMemory(resolver=InputResolver(graph, store, dict(snapshots)))
+    else:
+        memory = before.without(graph.downstream(set(changed)))
+    resolver = memory.resolver
+    assert resolver is not None
+    resolver.store = store
     forced = {name for text in sorted(selection.force) for name in graph.select(text, "--force")}
     if outside := forced - selected:
         raise UsageError(f"{join_names(sorted(outside))} is not part of this run", where="--force")
-    resolver = InputResolver(graph, store, dict(snapshots))
-    planner = _Planner(graph, store, forced - settled, settled, selection, resolver)
+    planner = _Planner(graph, store, forced - settled, settled, selection, resolver, memory)
     unmade: dict[str, list[str]] = {}  # Names of the lines that would run, by instance.
     for name, instance in graph.instances.items():
-        if name not in selected | needed:
+        if name not in selected | needed or name in memory.lines:
             continue
+        memory.lines[name] = {}
         for turn in resolver.expand(instance):
             step = planner.plan(turn)
+            memory.lines[name][turn.name] = step
             if step.action != "reuse":
                 unmade.setdefault(name, []).append(turn.name)
             if name not in selected and step.action != "reuse":
@@ -282,14 +316,15 @@ def make_plan(
                     hint=f"start from {instance.step}, or omit --from",
                 )
     # Once a run has made something, a step with a problem fails by itself and others continue.
-    checked = {} if settled else check_steps(graph, store, unmade, resolver.manifests)
+    checked = {} if settled or before else check_steps(graph, store, unmade, resolver.manifests)
     for name, notes in checked.items():
         for line in unmade[name]:
-            step = planner.lines[line]
+            step = memory.lines[name][line]
             note = "; ".join(filter(None, [step.note, *notes]))
-            planner.lines[line] = replace(step, note=note)
-    steps = (_label(step, selection.by) for step in planner.lines.values())
-    return Plan(graph.recipe.name, store.url, tuple(steps))
+            memory.lines[name][line] = replace(step, note=note)
+    lines = (memory.lines[name].values() for name in graph.instances if name in memory.lines)
+    steps = tuple(_label(step, selection.by) for own in lines for step in own)
+    return Plan(graph.recipe.name, store.url, steps, memory=memory)
 
 
 def _label(step: PlannedStep, by: str) -> PlannedStep:
@@ -317,9 +352,7 @@ class _Planner:
     settled: Collection[str]
     selection: Selection
     resolver: InputResolver
-    lines: dict[str, PlannedStep] = field(default_factory=dict)
-    artifacts: dict[str, list[Manifest]] = field(default_factory=dict)
-    """All artifacts of a stage, read once when first needed."""
+    memory: PlanMemory
 
     @cached_property
     def damage_records(self) -> set[str]:
@@ -339,7 +372,6 @@ class _Planner:
         line = self._plan_waiting(instance, waits_for) if waits_for else self._plan_ready(instance)
         accept_code = self.selection.accept_code
         line = replace(line, reads=tuple(instance.waits_for), accept_code=accept_code)
-        self.lines[instance.name] = line
         self.resolver.keys[line.instance] = line.key
         if line.action == "reuse" and line.manifest is not None:
             self.resolver.manifests[instance.name] = line.manifest
@@ -447,13 +479,14 @@ class _Planner:
 
         if previous is not None and matches(previous):
             return True
-        if spec.stage not in self.artifacts:
+        artifacts = self.memory.artifacts  # Of a stage, read once when first needed.
+        if spec.stage not in artifacts:
             damaged: list[CorruptArtifact] = []
             manifests = self.store.manifests(spec.stage, on_damage=damaged.append)
-            self.artifacts[spec.stage] = list(manifests)
+            artifacts[spec.stage] = list(manifests)
             if damaged:
                 return True
-        return any(one.interim_of is None and matches(one) for one in self.artifacts[spec.stage])
+        return any(one.interim_of is None and matches(one) for one in artifacts[spec.stage])
 
     def _describe_work(self, key: str) -> str | None:
         """The work of an earlier run under this key, in words."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import CorruptArtifact, IngotError, UsageError
@@ -29,6 +29,8 @@ from flows.recipe.recipe import Problems
 from stages.engine.inputs import Input
 from stages.engine.outputs import Milestone
 from stages.engine.protocol import Inputs, Stage, Upstream, stage_named
+
+T = TypeVar("T")
 
 
 def check_steps(
@@ -166,6 +168,22 @@ class InputResolver:
     _checkpoints: dict[str, dict[str, Manifest]] = field(default_factory=dict)
     _labels: dict[str, list[str]] = field(default_factory=dict)
     """Labels of the turns of an instance that repeats over checkpoints."""
+
+    def without(self, names: Collection[str]) -> InputResolver:
+        """One that must look again for these instances and turns, and knows all others."""
+
+        def kept(known: Mapping[str, T]) -> dict[str, T]:
+            return {name: value for name, value in known.items() if name not in names}
+
+        return InputResolver(
+            self.graph,
+            self.store,
+            kept(self.manifests),
+            kept(self.keys),
+            kept(self._milestones),
+            kept(self._checkpoints),
+            kept(self._labels),
+        )
 
     def expand(self, instance: Instance) -> list[Instance]:
         """The turns of an instance that repeats over checkpoints.

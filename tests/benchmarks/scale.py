@@ -36,11 +36,15 @@ steps:
   dedup: {{stage: dedup, inputs: {{documents: ingest}}, execution: {{workers: {workers}}}}}
   filter:
     stage: filter
-    inputs: {{documents: ingest, signals: signals, views: "signals:views", duplicates: "dedup:duplicates"}}
+    inputs:
+      documents: ingest
+      signals: signals
+      views: "signals:views"
+      duplicates: "dedup:duplicates"
     config: {{duplicates: {{threshold: 0.8}}}}
     execution: {{workers: {workers}}}
 """
-WORDS = "rain field harbour copper lantern winter bridge letter orchard engine".split()
+WORDS = ("rain", "field", "harbour", "copper", "lantern", "bridge", "letter", "engine")
 
 
 def write_crawl(folder: Path, shards: int) -> None:
@@ -50,7 +54,8 @@ def write_crawl(folder: Path, shards: int) -> None:
         with open(folder / f"{number:06d}.jsonl", "w") as file:
             for row in (2 * number, 2 * number + 1):
                 seed = row // 10 if row % 10 == 9 else row
-                words = [WORDS[(seed * 7 + place * (3 + seed % 5)) % 10] for place in range(60)]
+                step = 3 + seed % 5
+                words = [WORDS[(seed * 7 + place * step) % len(WORDS)] for place in range(60)]
                 file.write(json.dumps({"id": row, "text": f"{' '.join(words)} {seed}."}) + "\n")
 
 
@@ -70,7 +75,8 @@ def measure(shards: int, workers: int) -> dict[str, float]:
         store = Store.open(str(work / "store"))
         made = {manifest.stage: manifest for manifest in store.manifests()}
         documents = made["filter"].conservation
-        assert documents is not None and documents.records_in == 2 * shards
+        assert documents is not None
+        assert documents.records_in == 2 * shards
         return {stage: float(made[stage].telemetry["cpu_seconds"]) for stage in STAGES}
 
 
