@@ -5,23 +5,15 @@ Shares of the training text are requested by source and by language, and fitted 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
-from stages.text.draw import draw
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stages.engine import Shard
-
 
 Cell = tuple[str, str]
 """Source and language; the language of documents that declare none is UNKNOWN."""
@@ -142,7 +134,6 @@ def _sums(table: NDArray[np.float64], axis: int, margin: _Margin) -> NDArray[np.
     return sums
 
 
-SALT = "tokenizer sample"
 PER_OCTAVE = 256
 BINS = 54 * PER_OCTAVE
 
@@ -152,53 +143,44 @@ AXES = ("source", "language")
 
 
 class Sample:
-    """About `max_bytes` of the shards' text, drawn by a hash of each duplicate class.
+    """About `max_bytes` of a corpus, drawn by a hash of each duplicate class.
 
-    The hash is a document's depth in (0, 1]. The lowest `held_share` of the draw is held; above it
-    each source and language is trained on from the lowest depth up, until it has the bytes that its
-    share of the whole requests. So copies of a text are never both held and trained on, and a
-    larger sample holds a smaller one. `documents` and `bytes` count by cell what was trained on
-    while `training` is read; `shortages` names what there is too little of: all of it is taken, and
-    of the rest as much as was requested.
+    The hash is a document's depth in (0, 1]; `bins` are the bytes of each source and language by
+    depth. The lowest `held_share` of the draw is held (depths up to `held`); above it each source
+    and language is trained on from the lowest depth up (to that of `limits`), until it has the
+    bytes that its share of the whole requests. So copies of a text are never both held and trained
+    on, and a larger sample holds a smaller one. `documents` and `bytes` count by cell what was
+    trained on; `shortages` names what there is too little of: all of it is taken, and of the rest
+    as much as was requested.
     """
 
     def __init__(
         self,
-        shards: Sequence[Shard],
+        bins: Mapping[Cell, NDArray[np.int64]],
         max_bytes: int,
         held_share: float,
-        check_stop: Callable[[], None],
         requested: RequestedShares,
     ) -> None:
-        self._shards, self._check_stop, self._axes = shards, check_stop, requested.axes
-        self.total_documents = sum(shard.rows for shard in shards)
+        self._axes = requested.axes
         self.documents, self.bytes = Counter[Cell](), Counter[Cell]()
-        bins = self._bins()
         total = int(sum(sizes.sum() for sizes in bins.values()))
         self.drawn_share = min(1.0, max_bytes / max(1, total))
-        self._held = self.drawn_share * held_share
-        held = depth_bin(self._held) if self._held else BINS
-        free = {cell: sizes[: held + 1] for cell, sizes in bins.items()}
+        self.held = self.drawn_share * held_share
+        first = int(depth_bins(np.array([self.held]))[0]) if self.held else BINS
+        free = {cell: sizes[: first + 1] for cell, sizes in bins.items()}
         self.available = {cell: int(sizes.sum()) for cell, sizes in free.items()}
         self.target = min(max_bytes * (1.0 - held_share), float(sum(self.available.values())))
         self.shares = requested.shares(self.available) if self.target else {}
-        self._depth = {
+        self.limits = {
             cell: _depth(free[cell], share * self.target) for cell, share in self.shares.items()
         }
 
-    def training(self) -> Iterator[str]:
-        """The texts to train on."""
-        for cell, depth, text in self._documents():
-            if self._held < depth <= self._depth.get(cell, 0.0):
-                self.documents[cell] += 1
-                self.bytes[cell] += len(text.encode())
-                yield text
-
-    def held(self) -> Iterator[tuple[str, str]]:
-        """(source, text) of the documents to measure on."""
-        for (source, _), depth, text in self._documents():
-            if depth <= self._held:
-                yield source, text
+    def count(self, texts: Iterable[tuple[Cell, str]]) -> Iterator[str]:
+        """The texts to train on, each counted for its cell."""
+        for cell, text in texts:
+            self.documents[cell] += 1
+            self.bytes[cell] += len(text.encode())
+            yield text
 
     def account(self) -> dict[str, Any]:
         """What was trained on, for training.json: bytes by source and language, had and requested.
@@ -250,44 +232,22 @@ class Sample:
         fits = [self.available[cell] / share for cell, share in self.shares.items() if share]
         return int(min(fits, default=0.0))
 
-    def _bins(self) -> dict[Cell, NDArray[np.int64]]:
-        """Bytes of each source and language, by depth."""
-        import pyarrow.compute as pc
 
-        bins: dict[Cell, NDArray[np.int64]] = {}
-        for table in self._tables():
-            sizes = pc.binary_length(table["text"]).to_pylist()
-            for cell, depth, size in zip(*_cells_and_depths(table), sizes, strict=True):
-                if cell not in bins:
-                    bins[cell] = np.zeros(BINS, dtype=np.int64)
-                bins[cell][depth_bin(depth)] += size
-        return bins
-
-    def _documents(self) -> Iterator[tuple[Cell, float, str]]:
-        for table in self._tables():
-            for batch in table.to_batches(max_chunksize=1024):
-                yield from zip(*_cells_and_depths(batch), batch["text"].to_pylist(), strict=True)
-
-    def _tables(self) -> Iterator[pa.Table]:
-        for shard in self._shards:
-            self._check_stop()
-            yield shard.read(["doc_id", "duplicate_class", "source", "language", "text"])
-
-
-def depth_bin(depth: float) -> int:
-    """Which of BINS bins a depth in (0, 1] lies in: 0 is the deepest.
+def depth_bins(depths: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Which of BINS bins each depth in (0, 1] lies in: 0 is the deepest.
 
     Each octave has 256 of them, so a bin is 1/256 of what lies below it, at most: a share is met
     as well where one in a million documents is drawn as where all are.
     """
-    mantissa, exponent = math.frexp(depth)
-    return -exponent * PER_OCTAVE + int((1.0 - mantissa) * 2 * PER_OCTAVE)
+    mantissa, exponent = np.frexp(depths)
+    within = ((1.0 - mantissa) * 2 * PER_OCTAVE).astype(np.int64)
+    return -exponent.astype(np.int64) * PER_OCTAVE + within
 
 
 def bin_depth(number: int) -> float:
     """The greatest depth in a bin; 0 past the last one."""
     octave, place = divmod(number, PER_OCTAVE)
-    return math.ldexp(1.0 - place / (2 * PER_OCTAVE), -octave) if number < BINS else 0.0
+    return float(np.ldexp(1.0 - place / (2 * PER_OCTAVE), -octave)) if number < BINS else 0.0
 
 
 def _depth(sizes: NDArray[np.int64], target: float) -> float:
@@ -295,17 +255,6 @@ def _depth(sizes: NDArray[np.int64], target: float) -> float:
     sums = np.append(np.cumsum(sizes[::-1])[::-1], 0)
     number = int(np.abs(sums - target).argmin())
     return bin_depth(number) if number < len(sizes) else 0.0
-
-
-def _cells_and_depths(table: pa.Table | pa.RecordBatch) -> tuple[list[Cell], list[float]]:
-    """Source and language, and depth, of each row."""
-    columns = ("doc_id", "duplicate_class", "source", "language")
-    rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
-    cells, depths = [], []
-    for doc_id, duplicate_class, source, language in rows:
-        cells.append((source, language or UNKNOWN))
-        depths.append(1.0 - draw(duplicate_class or doc_id, SALT))
-    return cells, depths
 
 
 def _sum_by_name(values: Mapping[Cell, float], position: int) -> dict[str, float]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from artifacts_schema.config import Execution, did_you_mean
+from artifacts_schema.config import MapExecution, did_you_mean
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Inputs, Many, Stage, source_names
 from stages.tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
     from stages.tokenizer.sample import Sample
+
+T = TypeVar("T")
 
 
 class TokenizerStage(Stage):
@@ -25,7 +28,7 @@ class TokenizerStage(Stage):
     outputs = {"tokenizer": "tokenizer"}
     libraries = ("numba", "numpy", "tokenizers", "pyarrow")
     handles_documents = True
-    Config, Execution = TokenizerConfig, Execution
+    Config, Execution = TokenizerConfig, MapExecution
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
@@ -38,18 +41,36 @@ class TokenizerStage(Stage):
 
     def run(self, context: Context) -> None:
         """Draw the sample, train, measure on held documents, write three files."""
+        from stages.tokenizer.drawing import (
+            DrawnShard,
+            TextShard,
+            bytes_by_depth,
+            draw_texts,
+            drawn_texts,
+            scan_depths,
+        )
         from stages.tokenizer.sample import RequestedShares, Sample
         from stages.tokenizer.training import fertility_by_source, train, transformers_config
         from stages.tokens.vocabulary import describe_tokenizer
 
         config: TokenizerConfig = context.config
-        shards = [shard for documents in context.many("documents") for shard in documents.shards()]
+        shards = [
+            TextShard(f"{number:02d}-{shard.id}", shard)
+            for number, documents in enumerate(context.many("documents"))
+            for shard in documents.shards()
+        ]
+        scans = context.map(scan_depths, shards)
         shares = RequestedShares(config.weights, config.language_weights, config.language_alpha)
-        sample = Sample(shards, config.max_bytes, config.held_share, context.check_stop, shares)
+        bins = bytes_by_depth(scans)
+        sample = Sample(bins, config.max_bytes, config.held_share, shares)
         if not sample.target:
             raise InputError("no document to train on", where="tokenizer")
+        items = [
+            DrawnShard(one.id, one.shard, scan) for one, scan in zip(shards, scans, strict=True)
+        ]
+        drawn = context.map(draw_texts, items, held=sample.held, limits=sample.limits)
         tokenizer = train(
-            sample.training(),
+            sample.count(_each_until_stop(context, drawn_texts(drawn, held=False))),
             algorithm=config.algorithm,
             vocabulary_size=config.vocabulary_size,
             pre_tokenizer=config.pre_tokenizer,
@@ -58,7 +79,8 @@ class TokenizerStage(Stage):
         )
         if not sample.documents:
             raise InputError("no document to train on", where="tokenizer")
-        held = fertility_by_source(tokenizer, sample.held())
+        measuring = _each_until_stop(context, drawn_texts(drawn, held=True))
+        held = fertility_by_source(tokenizer, ((cell[0], text) for cell, text in measuring))
         described = transformers_config(config.pre_tokenizer, config.reserved_tokens)
         record = {
             **describe_tokenizer(
@@ -83,11 +105,16 @@ class TokenizerStage(Stage):
             documents_held=measured,
         )
         used = trained + measured  # Held documents are used too: they measure it.
-        context.conserve(
-            records_in=sample.total_documents,
-            out=used,
-            dropped={"not_drawn": sample.total_documents - used},
-        )
+        total = sum(one.shard.rows for one in shards)
+        context.conserve(records_in=total, out=used, dropped={"not_drawn": total - used})
+
+
+def _each_until_stop(context: Context, texts: Iterator[T]) -> Iterator[T]:
+    """The same; raises Stopped when the stage is asked to stop."""
+    for number, text in enumerate(texts):
+        if number % 1024 == 0:
+            context.check_stop()
+        yield text
 
 
 def _warn_of_shortages(

@@ -6,12 +6,14 @@ import random
 from collections.abc import Iterable
 from itertools import chain
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.tokenizer.sample import BINS, RequestedShares, bin_depth, depth_bin
+from stages.engine.outputs import ROW_GROUP
+from stages.tokenizer.sample import BINS, RequestedShares, bin_depth, depth_bins
 from stages.tokenizer.stage import TokenizerStage
 
 BODY = "the cat sat on the mat and the dog ran far away "
@@ -108,39 +110,89 @@ def test_a_share_that_lacks_text_is_told_with_numbers_and_how_to_meet_it(record,
     assert shares(again, "sources")["code"] == pytest.approx(0.5, rel=0.01)
 
 
-def test_copies_are_never_both_held_and_trained_on(make_documents, read_input, store):
-    """The same duplicate class in two sources of very different shares falls on one side."""
-    from stages.engine import Input
+NATURAL = RequestedShares({}, {})
+
+
+@pytest.fixture
+def drawn(make_documents, store, tmp_path):
+    """`drawn(shards, max_bytes, held_share, asked)` → (sample, texts trained on, texts held)."""
+    from stages.engine import Input, ShardOutput, ShardResult
+    from stages.tokenizer.drawing import (
+        DrawnShard,
+        TextShard,
+        bytes_by_depth,
+        draw_texts,
+        drawn_texts,
+        scan_depths,
+    )
     from stages.tokenizer.sample import Sample
 
+    def map_over(function, items, **shared):
+        results = []
+        for item in items:
+            out = ShardOutput(store.backend, f"work/{function.__name__}/{item.id}", {})
+            value = function(item, out, **shared)
+            files = {(one.output, one.file.path): one for one in out.written}
+            results.append(ShardResult(item.id, value, store.backend, files))
+        return results
+
+    def draw(documents, max_bytes, held_share=0.0, asked=NATURAL):
+        manifest, output = make_documents(documents)
+        shards = Input.from_manifest(store, manifest, output).shards()
+        items = [TextShard(f"00-{shard.id}", shard) for shard in shards]
+        scans = map_over(scan_depths, items)
+        sample = Sample(bytes_by_depth(scans), max_bytes, held_share, asked)
+        again = [
+            DrawnShard(one.id, one.shard, scan) for one, scan in zip(items, scans, strict=True)
+        ]
+        results = map_over(draw_texts, again, held=sample.held, limits=sample.limits)
+        trained = list(sample.count(drawn_texts(results, held=False)))
+        return sample, trained, [text for _, text in drawn_texts(results, held=True)]
+
+    if not store.backend.local:
+        pytest.skip("maps over a bucket are shown by the stage itself")
+    return draw
+
+
+def test_copies_are_never_both_held_and_trained_on(drawn):
+    """The same duplicate class in two sources of very different shares falls on one side."""
     documents = [
         {"text": f"{source} {n} {BODY}", "source": source, "duplicate_class": f"{n:032x}"}
         for source in ("web", "code")
         for n in range(3000)
     ]
-    manifest, output = make_documents([documents])
-    shards = Input.from_manifest(store, manifest, output).shards()
     asked = RequestedShares({"code": 0.05}, {})
-    sample = Sample(shards, size(documents) // 3, 0.3, lambda: None, asked)
-    trained = {text.split()[1] for text in sample.training()}
-    held = {text.split()[1] for _, text in sample.held()}
+    sample, trained, held = drawn([documents], size(documents) // 3, 0.3, asked)
+    trained, held = ({text.split()[1] for text in texts} for texts in (trained, held))
     assert len(trained) > 500
     assert len(held) > 200
     assert not trained & held
     assert sample.bytes["code", "unknown"] / sample.bytes.total() == pytest.approx(0.05, rel=0.01)
 
 
-def test_a_larger_sample_holds_a_smaller_one(make_documents, store):
-    from stages.engine import Input
-    from stages.tokenizer.sample import Sample
+def test_a_larger_sample_holds_a_smaller_one(drawn):
+    documents = [[f"{number} {BODY}" for number in range(10_000)]]
+    small, large = (set(drawn(documents, limit)[1]) for limit in (50_000, 200_000))
+    assert small < large
 
-    manifest, output = make_documents([[f"{number} {BODY}" for number in range(10_000)]])
-    shards = Input.from_manifest(store, manifest, output).shards()
-    drawn = [
-        set(Sample(shards, limit, 0, lambda: None, RequestedShares({}, {})).training())
-        for limit in (50_000, 200_000)
-    ]
-    assert drawn[0] < drawn[1]
+
+def test_row_groups_without_a_drawn_document_are_not_read(drawn, monkeypatch):
+    import pyarrow.parquet as pq
+
+    documents = [[f"{number} {BODY}" for number in range(40_000)]]
+    read = []
+    group = pq.ParquetFile.read_row_group
+
+    def noted(self, number, columns=None, **more):
+        read.extend([number] if columns == ["text"] else [])
+        return group(self, number, columns, **more)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    _, trained, _ = drawn(documents, 3 * len(documents[0][0]))
+    places = {int(text.split()[0]) // ROW_GROUP for text in trained}
+    assert 0 < len(trained) < 10
+    assert set(read) == places
+    assert len(places) < 40_000 // ROW_GROUP
 
 
 @pytest.mark.parametrize(
@@ -183,7 +235,7 @@ def test_shares_that_cannot_be_are_refused(record, config, value):
 
 @given(depth=st.floats(2.0**-53, 1.0))
 def test_a_depth_lies_in_its_bin(depth):
-    number = depth_bin(depth)
+    number = int(depth_bins(np.array([depth]))[0])
     assert 0 <= number < BINS
     assert bin_depth(number + 1) < depth <= bin_depth(number)
     assert (
