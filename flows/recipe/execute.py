@@ -69,7 +69,7 @@ def execute(
         while not _set_ref(pipeline, name, manifest):  # Collected before it was named.
             manifest = take_snapshot(pipeline.store, pipeline.graph.recipe.snapshots[name])
     try:
-        plan = run.start_ready(anew=True)
+        plan = run.start_ready(whole=True)
         while run.running:
             while not run.collect():
                 if stopping():
@@ -77,7 +77,7 @@ def execute(
                 wait(POLL_SECONDS)
             plan = run.start_ready()
             if plan.is_done:  # As the next run would see it.
-                plan = run.start_ready(anew=True)
+                plan = run.start_ready(whole=True)
         if run.failure is not None:
             raise run.failure
         assert plan.is_done, f"no step is ready, yet {plan.summary()}"
@@ -122,13 +122,13 @@ class _Run:
     def __post_init__(self) -> None:
         self.times = StepTimes(self.pipeline.graph, self.pipeline.store)
 
-    def start_ready(self, anew: bool = False) -> Plan:
+    def start_ready(self, whole: bool = False) -> Plan:
         """Plan, name reused artifacts, start ready steps while there is room and no failure.
 
-        Planned is what changed since the last plan, or all of it `anew`.
+        Planned is what changed since the last plan, or all of it (`whole`).
         """
         while True:
-            before = None if anew else self.plan
+            before = None if whole else self.plan
             self.plan = self.pipeline.plan(frozenset(self.settled), before, self.changed)
             self.changed.clear()
             plan = self.times.add_to(self.plan, self.jobs)
@@ -143,7 +143,7 @@ class _Run:
             if not collected:
                 break
             self.settled.difference_update(collected)  # Removed before it was named: make it again.
-            anew = True
+            whole = True
         for running in self.running.values():  # Name what they have committed so far.
             stage, key = running.step.stage, running.step.key
             assert key is not None, "a running step has a key"

@@ -262,8 +262,8 @@ class PlanMemory:
         """What is left of it when these instances, and what reads them, are planned anew."""
         assert self.resolver is not None
         lines = {name: lines for name, lines in self.lines.items() if name not in names}
-        gone = {line for name in names for line in self.lines.get(name, ())} | set(names)
-        return PlanMemory(lines, self.resolver.without(gone), self.artifacts)
+        dropped = {line for name in names for line in self.lines.get(name, ())} | set(names)
+        return PlanMemory(lines, self.resolver.without(dropped), self.artifacts)
 
 
 def make_plan(
