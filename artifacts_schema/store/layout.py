@@ -59,3 +59,8 @@ def locations(digest: str) -> str:
 def checksums() -> str:
     """Checksums of outside files by path, size and time: a cache, safe to remove."""
     return "refs/.checksums.json"
+
+
+def published(organisation: str, name: str) -> str:
+    """What was published last to a repository, and at which of its commits; never hashed."""
+    return f"refs/.published/{organisation}/{name}.json"

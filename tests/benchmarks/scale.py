@@ -41,7 +41,7 @@ steps:
       signals: signals
       views: "signals:views"
       duplicates: "dedup:duplicates"
-    config: {{duplicates: {{threshold: 0.8}}}}
+    config: {{rules: [], duplicates: {{threshold: 0.8}}}}
     execution: {{workers: {workers}}}
 """
 WORDS = ("rain", "field", "harbour", "copper", "lantern", "bridge", "letter", "engine")
