@@ -57,6 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cost": ("flows.cli.cost", "Say what artifacts cost, by stage, recipe, person or month."),
     "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
     "verify-release": ("flows.cli.release", "Repeat the check of a released folder, anywhere."),
+    "disclose": ("flows.cli.disclose", "Draft what laws ask about training data."),
     "publish": ("flows.cli.publish", "Put a release or data set on the Hugging Face Hub."),
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
     "store": ("flows.cli.store", "Make a store, also one for a team; check its modes."),

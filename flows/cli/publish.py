@@ -34,6 +34,14 @@ MOST_FILES = 40
     help="Where the artifact has none.",
 )
 @click.option(
+    "--add",
+    "more",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file of yours beside it, such as what `ingot disclose` drafted; may be repeated.",
+)
+@click.option(
     "--onto",
     metavar="COMMIT",
     help="Replace what the repository holds at this commit, which this store did not publish.",
@@ -52,6 +60,7 @@ def publish(
     public: bool,
     licence: str | None,
     card: Path | None,
+    more: tuple[Path, ...],
     onto: str | None,
     token_file: str | None,
     as_json: bool,
@@ -85,6 +94,7 @@ def publish(
         onto=onto,
         licence=licence,
         card=None if card is None else card.read_bytes(),
+        more=more,
     )
     if as_json and not yes:
         print_json(plan.to_json())

@@ -173,12 +173,13 @@ def plan_publication(
     onto: str | None = None,
     licence: str | None = None,
     card: bytes | None = None,
+    more: Sequence[Path] = (),
 ) -> PublicationPlan:
     """Compare an artifact with a repository, byte for byte; reads every file.
 
-    `published` is the store's record of the last publication there; a repository that is at another
-    commit than that is a problem, unless `onto` names the commit that it is at. InputError for a
-    file that is not what the manifest says.
+    `more` are files of the provider that go beside it. `published` is the store's record of the
+    last publication there; a repository that is at another commit than that is a problem, unless
+    `onto` names the commit that it is at. InputError for a file that is not what the manifest says.
     """
     held = Input.from_manifest(store, manifest, output)
     locals_ = {file.path: held.local_path(file.path) for file in held.files}
@@ -193,6 +194,12 @@ def plan_publication(
         for path, local in sorted(locals_.items())
         if path != CARD
     ]
+    for path in more:
+        if path.name in locals_ or path.name == CARD:
+            raise UsageError(f"the artifact has a {path.name} of its own", where="--add")
+        files.append(
+            PublishedFile(path.name, path.stat().st_size, _state(path.name, path, remote), path)
+        )
     old = None if remote is None else remote.files.get(CARD)
     state: Literal["new", "changed", "same"] = "new"
     if old is not None:

@@ -235,6 +235,16 @@ def test_a_card_that_the_certificate_covers_is_not_replaced(publish, release, tm
     assert "certificate covers" in result.output
 
 
+def test_a_file_of_the_provider_goes_beside_it(publish, hub, release, tmp_path):
+    (tmp_path / "training-data.md").write_text("Provider: us\n")
+    (tmp_path / "config.json").write_text("{}")
+    assert publish(release(), "--add", tmp_path / "config.json").exit_code == 2
+    done = publish(release(), "--yes", "--add", tmp_path / "training-data.md")
+    assert done.exit_code == 0
+    files = hub.repositories["models/org/model"].files
+    assert files["training-data.md"] == b"Provider: us\n"
+
+
 def test_a_wrong_token_and_a_server_that_fails_are_one_line(publish, hub, release, monkeypatch):
     hub.answers["/commit/"] = 500
     result = publish(release(), "--yes")
