@@ -22,9 +22,10 @@ from artifacts_schema.kinds import KINDS
 from stages.filter.assess import check_contamination, check_exclusions, reason_names
 from stages.filter.checks import Findings, collect_findings, language_check, rule_checks
 from stages.filter.config import FilterConfig
+from stages.filter.document_ids import all_differ
 from stages.filter.edits import Edits, Spans, apply_edits, select_edits
 from stages.filter.ledger import count_ledger, ledger_table
-from stages.filter.sidecars import Sidecars, all_differ, input_label, read_sidecar, read_signals
+from stages.filter.sidecars import Sidecars, input_label, read_sidecar, read_signals
 from stages.text.chat_rows import (
     ID_COLUMN,
     ChatShard,
@@ -95,8 +96,7 @@ def check_ids(shards: Sequence[ChatShard]) -> None:
     """InputError if two rows have one id."""
     for role, column in ID_COLUMN.items():
         tables = [one.shard.read([column])[column] for one in shards if one.role == role]
-        ids = pa.chunked_array([c for ids in tables for c in ids.chunks], pa.string())
-        if not all_differ(pa.concat_arrays([pa.array([], pa.string()), *ids.chunks])):
+        if not all_differ([chunk for ids in tables for chunk in ids.chunks]):
             raise InputError(
                 f"two {role} have the same id",
                 where="filter",

@@ -18,6 +18,7 @@ from artifacts_schema.errors import CorruptArtifact, InputError
 from artifacts_schema.kinds import KINDS, sidecar_folder
 from stages.engine.inputs import Input
 from stages.engine.tally import align_tables
+from stages.filter.document_ids import DocumentIds, id_numbers
 from stages.filter.sidecars import document_folders, input_label
 
 
@@ -76,20 +77,33 @@ class DuplicatesTable(NamedTuple):
         return self.input.row_groups(self.path, columns)
 
 
-def pairs_with(tables: Iterable[DuplicatesTable], names: pa.Array) -> pa.Table:
+def pairs_with(
+    tables: Iterable[DuplicatesTable], names: pa.Array, numbers: NDArray[np.uint64]
+) -> pa.Table:
     """The pairs of which one or both sides are among `names`, as often as they are listed.
 
     `one` is the document whose row lists the pair, `two` the other; then the measures of the pair.
+    Those of ids that may have one of the sorted `numbers` are there too, with a few of others.
     """
     streams = (rows for table in tables for rows in table.row_groups(["doc_id", "partners"]))
     matching = [empty_pairs()]
     for rows in join_batches(streams, len(names)):
         pairs = list_pairs(rows)
         touching = pc.or_(
-            pc.is_in(pairs["one"], value_set=names), pc.is_in(pairs["two"], value_set=names)
+            _are_in(pairs["one"], names, numbers), _are_in(pairs["two"], names, numbers)
         )
         matching.append(pairs.filter(touching))
     return pa.concat_tables(matching)
+
+
+def _are_in(ids: pa.ChunkedArray, names: pa.Array, numbers: NDArray[np.uint64]) -> pa.Array:
+    """Whether each id is one of `names`, or may have one of the sorted `numbers`."""
+    named = pc.is_in(ids, value_set=names).combine_chunks()
+    if not len(numbers) or not len(ids):
+        return named
+    own = id_numbers(ids.combine_chunks())
+    places = np.minimum(np.searchsorted(numbers, own), len(numbers) - 1)
+    return pc.or_(named, pa.array(numbers[places] == own))
 
 
 def rows_where(
@@ -225,29 +239,36 @@ class EarlierDocuments:
         ]
         return cls(tuple(earlier))
 
-    def connected(self, names: pa.Array) -> pa.Table:
-        """The pairs (see `pairs_with`) that lead from classes to others, and on from these."""
+    def connected(self, names: pa.Array, ids: DocumentIds) -> pa.Table:
+        """The pairs (see `pairs_with`) that lead from documents and classes on to others.
+
+        They lead from the documents of `ids` and from `names`, and on from all that is met.
+        """
         tables = [table for folder in self.folders for table in folder.tables()]
         connected, seen, frontier = [empty_pairs()], names, names
-        while len(frontier) and tables:
-            pairs = pairs_with(tables, frontier)
+        numbers = ids.sorted_numbers() if tables else np.empty(0, np.uint64)
+        while tables and (len(frontier) or len(numbers)):
+            pairs = pairs_with(tables, frontier, numbers)
             connected.append(pairs)
             ends = pa.chunked_array([*pairs["one"].chunks, *pairs["two"].chunks], pa.string())
             frontier = missing_names(pc.unique(ends), seen)
+            frontier = frontier.filter(pa.array(ids.rows_of(frontier) < 0))
             seen = pa.concat_arrays([seen, frontier])
+            numbers = np.empty(0, np.uint64)
         return pa.concat_tables(connected)
 
-    def members(self, classes: pa.Array) -> tuple[pa.Table, pa.Table]:
+    def members(self, classes: pa.Array, ids: DocumentIds) -> tuple[pa.Table, pa.Table]:
         """Of each of `classes` the first kept document of each raw text, and those that name it.
 
-        Two tables with the columns of `_MEMBER`. The first is in the order in which the documents
-        were decided on; the second holds the representative of the class and the least id of each
-        age.
+        Classes may also be named by a document of `ids`. Two tables with the columns of `_MEMBER`.
+        The first is in the order in which the documents were decided on; the second holds the
+        representative of the class and the least id of each age.
         """
         kept, least, stand = ([_MEMBER.empty_table()] for _ in range(3))
+        numbers = ids.sorted_numbers() if self.folders else np.empty(0, np.uint64)
         streams = (rows for folder in self.folders for rows in folder.members())
         for rows in join_batches(streams, len(classes)):
-            matching = rows.filter(pc.is_in(rows["exact_class"], value_set=classes))
+            matching = rows.filter(_are_in(rows["exact_class"], classes, numbers))
             kept.append(_first_rows(matching.filter(pc.equal(matching["verdict"], "kept"))))
             least.append(_least_ids(matching))
             stand.append(matching.filter(pc.equal(matching["doc_id"], matching["exact_class"])))

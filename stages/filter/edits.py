@@ -28,6 +28,7 @@ from stages.filter.duplicates import encode_names
 
 if TYPE_CHECKING:
     from stages.engine.inputs import Input
+    from stages.filter.document_ids import DocumentIds
     from stages.filter.duplicates import EarlierDocuments
 
 
@@ -184,16 +185,15 @@ def lost_mask(spans: Spans, views: Sequence[str], kept: pa.StringArray) -> NDArr
 
 def kept_holders(
     named: Sequence[pa.StringArray],
-    doc_ids: pa.StringArray,
+    ids: DocumentIds,
     kept: NDArray[np.bool_],
     earlier: EarlierDocuments,
 ) -> list[pa.StringArray]:
     """Of the holders that each shard names, those that this run keeps or an earlier one kept."""
     names, places = encode_names(named)
-    places_of_ids = pc.index_in(doc_ids, value_set=names)
     stay = np.zeros(len(names), dtype=bool)
-    stay[places_of_ids.filter(pa.array(kept)).drop_null().to_numpy()] = True
-    stay |= pc.is_in(names, value_set=earlier.kept_among(names)).to_numpy(zero_copy_only=False)
+    for staying in (ids.kept_among(names, kept), earlier.kept_among(names)):
+        stay |= pc.is_in(names, value_set=staying).to_numpy(zero_copy_only=False)
     return [names.take(pa.array(own[stay[own]])) for own in places]
 
 

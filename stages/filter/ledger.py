@@ -20,6 +20,7 @@ from stages.filter.assess import read_findings, read_holders, read_spans, reason
 from stages.filter.checks import EXACT_DUPLICATE, NEAR_DUPLICATE, Findings
 from stages.filter.config import FilterConfig, other_views, passage_views
 from stages.filter.decide import Copies
+from stages.filter.document_ids import DocumentIds
 from stages.filter.edits import (
     Edits,
     Spans,
@@ -127,20 +128,26 @@ def decided_shards(
     copies: Copies,
     config: FilterConfig,
 ) -> list[DecidedShard]:
-    """The decisions about all documents, cut into those of each shard."""
-    classes, ids = known.classes(), known.ids
+    """The decisions about all documents, cut into those of each shard.
+
+    `passes` are of all documents, `copies` those of the linked ones.
+    """
+    classes, ids, rows = known.classes(), known.ids, known.rows
     nobody = pa.array([], pa.string())
     stay = [nobody] * len(shards)
     if passage_views(config.views):
-        kept = passes & (copies.partner < 0)
+        kept = passes.copy()
+        kept[rows[copies.partner >= 0]] = False
         named = [read_holders(result) for result in results]
-        stay = kept_holders(named, ids.slice(0, len(kept)), kept, known.earlier)
+        every = DocumentIds(tuple(shard.documents for shard in shards))
+        stay = kept_holders(named, every, kept, known.earlier)
     items, stop = [], 0
     for shard, result, holders in zip(shards, results, stay, strict=True):
         start, stop = stop, stop + shard.documents.rows
-        own = copies.between(start, stop)
-        others = np.flatnonzero(classes.names[start:stop] != np.arange(start, stop))
-        linked = classes.rows_with_others(start, stop)
+        own = known.copies_among(copies, start, stop)
+        low, high = np.searchsorted(rows, (start, stop))
+        others = low + np.flatnonzero(classes.names[low:high] != np.arange(low, high))
+        linked = classes.nodes_with_others(low, high)
         items.append(
             DecidedShard(
                 id=shard.id,
@@ -149,10 +156,10 @@ def decided_shards(
                 copies=own,
                 # Taken, not sliced: a pickled slice would carry the whole array along.
                 partners=ids.take(pa.array(own.partner, mask=own.partner < 0)),
-                class_rows=others,
-                class_names=ids.take(pa.array(classes.names[start + others])),
-                linked_rows=linked,
-                linked_names=classes.other_names(start + linked, ids),
+                class_rows=rows[others] - start,
+                class_names=ids.take(pa.array(classes.names[others])),
+                linked_rows=rows[linked] - start,
+                linked_names=classes.other_names(linked, ids),
                 holders=holders,
             )
         )

@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.kinds import sidecar_folder
+from stages.engine.tally import align_tables
 from stages.filter.config import DuplicatesPolicy
-from stages.filter.decide import Links, least_linked, least_linked_by_age
+from stages.filter.decide import (
+    Copies,
+    Links,
+    decide_copies,
+    decision_order,
+    least_linked,
+    least_linked_by_age,
+)
+from stages.filter.document_ids import DocumentIds
 from stages.filter.duplicates import EarlierDocuments, encode_names, list_pairs, number_names
 from stages.filter.sidecars import covering_input, input_label
 
@@ -32,9 +41,9 @@ class DuplicateClasses:
     names: NDArray[np.int64]
     others: dict[int, list[int]]
 
-    def rows_with_others(self, start: int, stop: int) -> NDArray[np.int64]:
-        """The nodes `start : stop` whose class has other names, counted from `start`."""
-        return np.flatnonzero(np.isin(self.names[start:stop], list(self.others)))
+    def nodes_with_others(self, start: int, stop: int) -> NDArray[np.int64]:
+        """The nodes among `start : stop` whose class has other names."""
+        return start + np.flatnonzero(np.isin(self.names[start:stop], list(self.others)))
 
     def other_names(self, nodes: NDArray[np.int64], ids: pa.StringArray) -> pa.ListArray:
         """The other names of each node's class, as doc_ids."""
@@ -52,11 +61,45 @@ class KnownCopies:
     """
 
     links: Links
+    """Of documents that something links, and of those of earlier runs."""
+    rows: NDArray[np.int64]
+    """The first nodes, as rows of all documents to decide on, ascending."""
     ids: pa.StringArray
     age: NDArray[np.int64]
     earlier: EarlierDocuments
     verified: bool = True
     """Whether only verified pairs connect."""
+
+    def decide(
+        self,
+        passes: NDArray[np.bool_],
+        policy: DuplicatesPolicy,
+        keys: Sequence[NDArray[np.float64]] = (),
+    ) -> Copies:
+        """Which of the linked documents are copies; `passes` and `keys` are of all documents.
+
+        `keys` are those of each shard (see `priority_keys`), if the policy names criteria.
+        """
+        order = None
+        if policy.priority:
+            own, stop = [], 0
+            for part in keys:
+                start, stop = stop, stop + part.shape[1]
+                low, high = np.searchsorted(self.rows, (start, stop))
+                own.append(part[:, self.rows[low:high] - start])
+            order = decision_order(own, len(policy.priority))
+        return decide_copies(passes[self.rows], self.links, policy, order)
+
+    def copies_among(self, copies: Copies, start: int, stop: int) -> Copies:
+        """What `decide` found of the documents `start : stop`, those without a link included."""
+        low, high = np.searchsorted(self.rows, (start, stop))
+        places = self.rows[low:high] - start
+        partner = np.full(stop - start, -1, dtype=np.int64)
+        similarity = np.zeros(stop - start, dtype=np.float32)
+        exact = np.zeros(stop - start, dtype=bool)
+        partner[places], similarity[places] = copies.partner[low:high], copies.similarity[low:high]
+        exact[places] = copies.exact[low:high]
+        return Copies(partner, similarity, exact)
 
     def classes(self) -> DuplicateClasses:
         """The duplicate class of each node.
@@ -92,10 +135,10 @@ def read_copies(
     duplicates: Sequence[Input],
     ledgers: Sequence[Input],
     documents: Sequence[Input],
-    doc_ids: pa.StringArray,
+    ids: DocumentIds,
     policy: DuplicatesPolicy,
 ) -> KnownCopies:
-    """What is known of copies among `doc_ids`, those of `documents` in order.
+    """What is known of copies among the documents of `ids`, those of `documents` in order.
 
     UsageError if pairs at the threshold were never written down or verified, or the policy does not
     go with a ledger; InputError if the duplicates do not describe each of `documents` once.
@@ -114,17 +157,17 @@ def read_copies(
             hint="give the duplicates of these documents and those of the earlier run",
         )
     if not duplicates:
-        return no_copies(doc_ids)
+        return no_copies()
     for input_ in duplicates:
         check_measure(input_, policy)
-    return _read_links(duplicates, ledgers, documents, doc_ids, policy)
+    return _read_links(duplicates, ledgers, documents, ids, policy)
 
 
-def no_copies(doc_ids: pa.StringArray) -> KnownCopies:
+def no_copies() -> KnownCopies:
     """Documents without known copies."""
-    none, own = np.empty(0, dtype=np.int64), np.arange(len(doc_ids))
-    links = Links(own, own, none, none, np.empty(0, dtype=np.float32), none)
-    return KnownCopies(links, doc_ids, np.zeros_like(own), EarlierDocuments())
+    none = np.empty(0, dtype=np.int64)
+    links = Links(none, none, none, none, np.empty(0, dtype=np.float32), none)
+    return KnownCopies(links, none, pa.array([], pa.string()), none, EarlierDocuments())
 
 
 def check_measure(duplicates: Input, policy: DuplicatesPolicy) -> None:
@@ -156,44 +199,48 @@ def _read_links(
     duplicates: Sequence[Input],
     ledgers: Sequence[Input],
     documents: Sequence[Input],
-    doc_ids: pa.StringArray,
+    ids: DocumentIds,
     policy: DuplicatesPolicy,
 ) -> KnownCopies:
-    rows = _own_rows(duplicates, documents, doc_ids, policy.measure)
+    listed = _own_rows(duplicates, documents, policy.measure)
     earlier = EarlierDocuments.read(duplicates, ledgers, documents)
-    classes = [*rows.classes, *rows.partners, doc_ids] if earlier.folders else []
-    pairs = earlier.connected(encode_names(classes)[0])
-    kept, names = earlier.members(encode_names([*classes, pairs["one"], pairs["two"]])[0])
+    classes = [*listed.classes, *listed.partners] if earlier.folders else []
+    pairs = earlier.connected(encode_names(classes)[0], ids)
+    kept, names = earlier.members(encode_names([*classes, pairs["one"], pairs["two"]])[0], ids)
 
     named = [
-        pa.chunked_array(names, pa.string()) for names in (rows.classes, rows.texts, rows.partners)
+        pa.chunked_array(parts, pa.string())
+        for parts in (listed.classes, listed.texts, listed.partners)
     ]
     named += [pairs["one"], pairs["two"], kept["doc_id"], kept["exact_class"], kept["text_class"]]
     named += [names["doc_id"], names["exact_class"]]
-    beyond, numbers = number_names(doc_ids, named)
+    known = ids.rows_of(encode_names(named)[0])
+    rows = np.unique(np.concatenate([listed.linked(), known[known >= 0]]))
+    own = ids.at(rows)
+    beyond, numbers = number_names(own, named)
     own_class, own_text, partner, one, two, kept_id, kept_class, kept_text, *rest = numbers
     name_id, name_class = rest
-    ids = pa.concat_arrays([doc_ids, beyond])
+    every = pa.concat_arrays([own, beyond])
 
-    node_classes, node_texts = np.arange(len(ids)), np.arange(len(ids))
-    node_classes[_concatenate(rows.class_rows)] = own_class
-    node_texts[_concatenate(rows.text_rows)] = own_text
+    node_classes, node_texts = np.arange(len(every)), np.arange(len(every))
+    node_classes[np.searchsorted(rows, _concatenate(listed.class_rows))] = own_class
+    node_texts[np.searchsorted(rows, _concatenate(listed.text_rows))] = own_text
     node_classes[kept_id], node_texts[kept_id] = kept_class, kept_text
     node_classes[name_id] = name_class
     links = Links(
         classes=node_classes,
         texts=node_texts,
-        one=np.concatenate([one, _concatenate(rows.owners)]),
+        one=np.concatenate([one, np.searchsorted(rows, _concatenate(listed.owners))]),
         two=np.concatenate([two, partner]),
-        similarity=np.concatenate([_measure_column(pairs, policy.measure), *rows.similarity]),
+        similarity=np.concatenate([_measure_column(pairs, policy.measure), *listed.similarity]),
         kept_before=kept_id,
     )
     _check_verified(links, policy)
     # Documents without a row in any table are the oldest.
-    age = np.zeros(len(ids), dtype=np.int64)
-    age[: len(doc_ids)] = len(ledgers)
+    age = np.zeros(len(every), dtype=np.int64)
+    age[: len(own)] = len(ledgers)
     age[name_id], age[kept_id] = names["age"].to_numpy(), kept["age"].to_numpy()
-    return KnownCopies(links, ids, age, earlier, policy.unverified == "refuse")
+    return KnownCopies(links, rows, every, age, earlier, policy.unverified == "refuse")
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,13 +272,12 @@ class _OwnRows:
         self.partners.extend(pairs["two"].chunks)
         self.similarity.append(_measure_column(pairs, measure))
 
+    def linked(self) -> NDArray[np.int64]:
+        """The rows of all that have a link."""
+        return _concatenate([*self.class_rows, *self.text_rows, *self.owners])
 
-def _own_rows(
-    duplicates: Sequence[Input],
-    documents: Sequence[Input],
-    doc_ids: pa.StringArray,
-    measure: str,
-) -> _OwnRows:
+
+def _own_rows(duplicates: Sequence[Input], documents: Sequence[Input], measure: str) -> _OwnRows:
     """The rows about the documents, which must be those and in their order."""
     own_rows, stop = _OwnRows(), 0
     for input_ in documents:
@@ -241,9 +287,10 @@ def _own_rows(
         cover = covering_input(input_, duplicates, "duplicates")
         for shard in shards:
             begin = stop
-            for table in cover.row_groups(f"{sidecar_folder(input_.digest)}/{shard.path}"):
+            tables = cover.row_groups(f"{sidecar_folder(input_.digest)}/{shard.path}")
+            for table, ids in align_tables(tables, shard.row_groups(["doc_id"])):
                 start, stop = stop, stop + len(table)
-                if not table["doc_id"].combine_chunks().equals(doc_ids.slice(start, len(table))):
+                if not table["doc_id"].equals(ids["doc_id"]):
                     raise _other_rows_error(cover)
                 own_rows.add(table, start, measure)
             if stop - begin != shard.rows:

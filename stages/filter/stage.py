@@ -23,8 +23,6 @@ from stages.filter.config import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from stages.filter.sidecars import AlignedShard
 
 
@@ -241,25 +239,23 @@ def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, 
     import numpy as np
 
     from stages.filter.assess import assess_shard, read_findings, read_priority
-    from stages.filter.decide import decide_copies, decision_order
+    from stages.filter.document_ids import DocumentIds
     from stages.filter.ledger import decided_shards, write_shard
     from stages.filter.links import read_copies
-    from stages.filter.sidecars import align_tables, read_doc_ids
+    from stages.filter.sidecars import align_tables
 
     documents, views = context.many("documents"), context.many("views")
     shards = align_tables(documents, context.many("signals"), views, context.maybe("contamination"))
     _check_passages(config, shards)
-    doc_ids, policy = read_doc_ids(shards), config.duplicates
-    duplicates, ledgers = context.many("duplicates"), context.many("ledger")
-    known = read_copies(duplicates, ledgers, documents, doc_ids, policy)
+    ids, policy = DocumentIds(tuple(shard.documents for shard in shards)), config.duplicates
+    ids.check_different()
+    known = read_copies(context.many("duplicates"), context.many("ledger"), documents, ids, policy)
     results = context.map(
         assess_shard, shards, config=config, exclusions=context.many("exclusions")
     )
     passes = np.concatenate([np.empty(0, bool), *(read_findings(one).passes for one in results)])
-    order: NDArray[np.int64] | None = None
-    if policy.priority:
-        order = decision_order([read_priority(one) for one in results], len(policy.priority))
-    copies = decide_copies(passes, known.links, policy, order)
+    keys = [read_priority(one) for one in results] if policy.priority else []
+    copies = known.decide(passes, policy, keys)
     items = decided_shards(shards, results, known, passes, copies, config)
     return [result.value for result in context.map(write_shard, items, config=config)]
 

@@ -19,11 +19,11 @@ from stages.filter.assess import Assessment, assess, reason_names
 from stages.filter.chat import AlignedChatShard, ChatAssessment, align_chat_tables, decide_chat
 from stages.filter.checks import LANGUAGE, Findings, rule_checks
 from stages.filter.config import FilterConfig
-from stages.filter.decide import decide_copies, decision_order
+from stages.filter.document_ids import DocumentIds
 from stages.filter.ledger import add_copies, first_failures
 from stages.filter.links import read_copies
 from stages.filter.presets import PRESETS
-from stages.filter.sidecars import align_tables, read_doc_ids
+from stages.filter.sidecars import align_tables
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard
@@ -83,21 +83,24 @@ def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
     InputError for tables that describe other documents.
     """
     shards = align_tables(inputs.documents, inputs.signals, inputs.views, inputs.contamination)
-    doc_ids, policy, names = read_doc_ids(shards), config.duplicates, reason_names(config)
-    known = read_copies(inputs.duplicates, inputs.ledger, inputs.documents, doc_ids, policy)
+    ids, policy = DocumentIds(tuple(shard.documents for shard in shards)), config.duplicates
+    ids.check_different()
+    names = reason_names(config)
+    known = read_copies(inputs.duplicates, inputs.ledger, inputs.documents, ids, policy)
     assessments = [assess(shard, config, inputs.exclusions) for shard in shards]
     own = _join_findings([one.findings for one in assessments])
-    order = decision_order([one.priority for one in assessments], len(policy.priority))
-    copies = decide_copies(own.passes, known.links, policy, order)
+    linked = known.decide(own.passes, policy, [one.priority for one in assessments])
+    copies = known.copies_among(linked, 0, len(ids))
     chat = [decide_chat(item, config, inputs.exclusions) for item in _aligned_chat(inputs, config)]
     final = add_copies(own, copies, names, policy.threshold)
     final = _join_findings([final, *(one.findings for one in chat)])
     partners = known.ids.take(pa.array(copies.partner, mask=copies.partner < 0))
     rows = sum(len(one.ids) for one in chat)
-    ids = [pa.chunked_array([doc_ids]), *(one.ids for one in chat)]
+    chunks = [chunk for _, chunk in ids.batches()]
+    all_ids = [pa.chunked_array(chunks, pa.string()), *(one.ids for one in chat)]
     assessed: list[Assessment | ChatAssessment] = [*assessments, *chat]
     return Verdicts(
-        doc_ids=_concatenate(ids, pa.string()),
+        doc_ids=_concatenate(all_ids, pa.string()),
         sources=_concatenate([one.sources for one in assessed], pa.string()),
         characters=_concatenate([one.characters for one in assessed], pa.int64()),
         names=names,

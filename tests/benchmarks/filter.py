@@ -40,13 +40,14 @@ from stages.engine.outputs import TableWriter
 from stages.filter.assess import assess, reason_names
 from stages.filter.checks import Findings
 from stages.filter.config import FilterConfig
-from stages.filter.decide import Links, decide_copies
+from stages.filter.decide import Links
+from stages.filter.document_ids import DocumentIds
 from stages.filter.duplicates import EarlierDocuments
 from stages.filter.ledger import add_copies, ledger_table
 from stages.filter.links import KnownCopies
 from stages.filter.presets import PRESETS
 from stages.filter.rules import Rule
-from stages.filter.sidecars import align_tables, read_doc_ids
+from stages.filter.sidecars import align_tables
 from tests.benchmarks.extraction import table
 from tests.benchmarks.ingest import ratio, side_by_side
 
@@ -135,12 +136,14 @@ def _written(path: Path, rows: pa.Table, kind: str | None) -> File:
     return File(path=path.name, bytes=path.stat().st_size, sha256="", rows=len(rows))
 
 
-def pairs(documents: int) -> Links:
-    """Verified pairs of every tenth document with the next one."""
+def pairs(documents: int) -> tuple[Links, NDArray[np.int64]]:
+    """Verified pairs of every tenth document with the next one, and the rows of both."""
     one = np.arange(0, documents - 1, 10)
+    rows = np.sort(np.concatenate([one, one + 1]))
     similarity = np.full(len(one), 0.9, dtype=np.float32)
-    own, none = np.arange(documents), np.empty(0, dtype=np.int64)
-    return Links(own, own, one, one + 1, similarity, none)
+    own, none = np.arange(len(rows)), np.empty(0, dtype=np.int64)
+    first, second = (np.searchsorted(rows, side) for side in (one, one + 1))
+    return Links(own, own, first, second, similarity, none), rows
 
 
 def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[float]]) -> None:
@@ -149,23 +152,24 @@ def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[
     shards = align_tables([documents], [signals], [], None)
     found = [assess(shard, CONFIG, []) for shard in shards]
     clock.append(time.process_time())
-    doc_ids = read_doc_ids(shards)
-    known = KnownCopies(
-        pairs(len(doc_ids)), doc_ids, np.zeros(len(doc_ids), np.int64), EarlierDocuments()
-    )
+    every = DocumentIds(tuple(shard.documents for shard in shards))
+    every.check_different()
+    links, linked = pairs(len(every))
+    ids = every.at(linked)
+    known = KnownCopies(links, linked, ids, np.zeros(len(ids), np.int64), EarlierDocuments())
     passes = np.concatenate([one.findings.passes for one in found])
-    copies = decide_copies(passes, known.links, CONFIG.duplicates)
+    copies = known.decide(passes, CONFIG.duplicates)
     known.classes()
     clock.append(time.process_time())
     stop, names = 0, reason_names(CONFIG)
     for shard, one in zip(shards, found, strict=True):
         start, stop = stop, stop + shard.documents.rows
-        own = copies.between(start, stop)
-        partners = doc_ids.take(pa.array(own.partner, mask=own.partner < 0))
+        own = known.copies_among(copies, start, stop)
+        partners = ids.take(pa.array(own.partner, mask=own.partner < 0))
         final: Findings = add_copies(one.findings, own, names, 0.8)
         edits = np.zeros(stop - start, dtype=np.int32)
-        ids = shard.documents.read(["doc_id"])["doc_id"]
-        rows = ledger_table(ids, names, final, partners, edits, pa.array(edits))
+        own_ids = shard.documents.read(["doc_id"])["doc_id"]
+        rows = ledger_table(own_ids, names, final, partners, edits, pa.array(edits))
         _written(folder / f"{shard.id}-{LEDGER}", rows, None)
     clock.append(time.process_time())
     for part, seconds in zip(("assess", "copies", "ledger"), np.diff(clock), strict=True):

@@ -20,7 +20,7 @@ from artifacts_schema.manifest import File
 from stages.engine.inputs import Input
 from stages.filter import duplicates as duplicate_tables
 from stages.filter.config import DuplicatesPolicy
-from stages.filter.decide import decide_copies
+from stages.filter.document_ids import DocumentIds
 from stages.filter.links import KnownCopies, read_copies
 
 Make = Callable[..., Any]
@@ -156,10 +156,11 @@ def run(
         Held.make("duplicates", {f"{_digest(g)[:12]}/0.parquet": world.rows(g)}, f"{g:064d}")
         for g in told
     ]
-    ids = pa.array([d.id for d in documents], pa.string())
+    ids = DocumentIds(tuple(shard for one in inputs for shard in one.shards()))
     known = read_copies(duplicates, [one.ledger for one in before], inputs, ids, policy)
     passes = np.array([d.passes for d in documents], dtype=bool)
-    found = decide_copies(passes, known.links, policy)
+    linked = known.decide(passes, policy)
+    found = known.copies_among(linked, 0, len(documents))
     kept = passes & (found.partner < 0)
     names, classes = known.ids.to_pylist(), known.classes()
     stays = {d.id: bool(k) for d, k in zip(documents, kept, strict=True)}
@@ -176,11 +177,15 @@ def run(
         [d for d, stay in stays.items() if stay],
         {d.id: names[p] for d, p in zip(documents, found.partner, strict=True) if p >= 0},
         dict(zip(stays, found.similarity.tolist(), strict=True)),
-        {d.id: names[classes.names[row]] for row, d in enumerate(documents)},
+        {d.id: d.id for d in documents}
+        | {
+            documents[row].id: names[classes.names[node]]
+            for node, row in enumerate(known.rows.tolist())
+        },
         {
-            documents[row].id: set(linked)
-            for row in classes.rows_with_others(0, len(documents)).tolist()
-            for linked in classes.other_names(np.array([row]), known.ids).to_pylist()
+            names[node]: set(others)
+            for node in classes.nodes_with_others(0, len(known.rows)).tolist()
+            for others in classes.other_names(np.array([node]), known.ids).to_pylist()
         },
         Held.make("ledger", tables, "1" * 64),
     )

@@ -1,0 +1,148 @@
+"""The ids of the documents to decide on: read shard by shard, never all of them in one place.
+
+A document is a number: its row among all, in the order of the inputs and their shards. Only those
+that some name refers to are looked up; of all of them no more is held than a 64-bit number each,
+for a part of them at a time, which proves that no two have one id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
+
+from artifacts_schema.errors import InputError
+
+if TYPE_CHECKING:
+    from stages.engine import Shard
+
+AT_ONCE = 1 << 26
+"""Ids that are compared together: a gigabyte, once their numbers are sorted."""
+_LEAST_ROWS = 16_384
+"""Ids that are compared with a set of names together, at least."""
+_NAMES_A_ROW = 8
+"""Names for each of these at most: a table of the names is made for each batch."""
+_DIGITS = 32
+"""Characters of a doc_id."""
+_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93],
+    dtype=np.uint64,
+)
+"""Odd numbers, one for each eight digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentIds:
+    """The ids of the documents of some shards."""
+
+    shards: tuple[Shard, ...]
+
+    def __len__(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    def batches(self, least: int = 1) -> Iterator[tuple[int, pa.StringArray]]:
+        """All ids in order: the row of the first, and at least so many, but for the last."""
+        held: list[pa.Array] = []
+        start = rows = 0
+        for shard in self.shards:
+            for group in shard.row_groups(["doc_id"]):
+                chunks = group["doc_id"].chunks
+                held += chunks
+                rows += sum(map(len, chunks))
+                if rows >= least:
+                    yield start, pa.concat_arrays(held)
+                    start, rows, held = start + rows, 0, []
+        if rows:
+            yield start, pa.concat_arrays(held)
+
+    def check_different(self) -> None:
+        """InputError if two documents have the same id."""
+        parts = max(1, -(-len(self) // AT_ONCE))
+        for part in range(parts):
+            numbers = [np.empty(0, np.uint64)]
+            for _, ids in self.batches():
+                own = id_numbers(ids)
+                numbers.append(own[own % np.uint64(parts) == part] if parts > 1 else own)
+            ordered = np.sort(np.concatenate(numbers))
+            equal = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+            if len(equal) and not self._differ(equal):
+                raise InputError(
+                    "two documents have the same doc_id",
+                    where="filter",
+                    hint="the same documents, or overlapping snapshots under one name, came in "
+                    "twice",
+                )
+
+    def _differ(self, numbers: NDArray[np.uint64]) -> bool:
+        """Whether the ids of these numbers are different ones all the same."""
+        chosen = [
+            ids.filter(pa.array(np.isin(id_numbers(ids), numbers))) for _, ids in self.batches()
+        ]
+        same = pa.chunked_array(chosen, pa.string())
+        return bool(pc.count_distinct(same).as_py() == len(same))
+
+    def rows_of(self, names: pa.Array) -> NDArray[np.int64]:
+        """The row of each of some different names; -1 for one that no document has."""
+        rows = np.full(len(names), -1, dtype=np.int64)
+        if len(names):
+            for start, ids in self.batches(max(_LEAST_ROWS, len(names) // _NAMES_A_ROW)):
+                places = pc.index_in(ids, value_set=names)
+                there = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+                rows[places.drop_null().to_numpy()] = start + there
+        return rows
+
+    def at(self, rows: NDArray[np.int64]) -> pa.StringArray:
+        """The ids of ascending rows."""
+        chosen = [pa.array([], pa.string())]
+        for start, ids in self.batches():
+            low, high = np.searchsorted(rows, (start, start + len(ids)))
+            if high > low:
+                chosen.append(ids.take(pa.array(rows[low:high] - start)))
+        return pa.concat_arrays(chosen)
+
+    def kept_among(self, names: pa.Array, kept: NDArray[np.bool_]) -> pa.StringArray:
+        """Those of some names that documents have which are `kept`."""
+        chosen = [pa.array([], pa.string())]
+        if len(names):
+            for start, ids in self.batches(max(_LEAST_ROWS, len(names) // _NAMES_A_ROW)):
+                own = ids.filter(pa.array(kept[start : start + len(ids)]))
+                chosen.append(own.filter(pc.is_in(own, value_set=names)))
+        return pa.concat_arrays(chosen)
+
+    def sorted_numbers(self) -> NDArray[np.uint64]:
+        """The numbers of all ids: 8 bytes a document."""
+        numbers = [id_numbers(ids) for _, ids in self.batches()]
+        return np.sort(np.concatenate([np.empty(0, np.uint64), *numbers]))
+
+
+def id_numbers(ids: pa.StringArray) -> NDArray[np.uint64]:
+    """A number for each string: different numbers prove different strings."""
+    numbers = np.empty(len(ids), dtype=np.uint64)
+    whole = pc.equal(pc.binary_length(ids), _DIGITS).to_numpy(zero_copy_only=False)
+    if len(ids) and whole.all():
+        _, offsets, data = ids.buffers()
+        first = np.frombuffer(offsets, dtype=np.int32)[ids.offset]
+        words = np.frombuffer(data, np.uint8)[first : first + _DIGITS * len(ids)]
+        numbers[:] = (words.view(np.uint64).reshape(-1, 4) * _FACTORS).sum(axis=1)
+        return numbers
+    if whole.any():
+        numbers[whole] = id_numbers(ids.filter(pa.array(whole)))
+    others = ids.filter(pa.array(~whole)).to_pylist()
+    numbers[~whole] = [xxh3_64_intdigest(name.encode("utf-8", "surrogatepass")) for name in others]
+    return numbers
+
+
+def all_differ(names: Sequence[pa.StringArray]) -> bool:
+    """Whether no two strings of several arrays are equal."""
+    numbers = np.concatenate([np.empty(0, np.uint64), *(id_numbers(part) for part in names)])
+    ordered = np.sort(numbers)
+    if (ordered[1:] != ordered[:-1]).all():
+        return True
+    whole = pa.chunked_array(list(names), pa.string())
+    return bool(pc.count_distinct(whole).as_py() == len(whole))
