@@ -202,20 +202,20 @@ def _read_links(
     ids: DocumentIds,
     policy: DuplicatesPolicy,
 ) -> KnownCopies:
-    listed = _own_rows(duplicates, documents, policy.measure)
+    own_rows = _own_rows(duplicates, documents, policy.measure)
     earlier = EarlierDocuments.read(duplicates, ledgers, documents)
-    classes = [*listed.classes, *listed.partners] if earlier.folders else []
+    classes = [*own_rows.classes, *own_rows.partners] if earlier.folders else []
     pairs = earlier.connected(encode_names(classes)[0], ids)
     kept, names = earlier.members(encode_names([*classes, pairs["one"], pairs["two"]])[0], ids)
 
     named = [
         pa.chunked_array(parts, pa.string())
-        for parts in (listed.classes, listed.texts, listed.partners)
+        for parts in (own_rows.classes, own_rows.texts, own_rows.partners)
     ]
     named += [pairs["one"], pairs["two"], kept["doc_id"], kept["exact_class"], kept["text_class"]]
     named += [names["doc_id"], names["exact_class"]]
     known = ids.rows_of(encode_names(named)[0])
-    rows = np.unique(np.concatenate([listed.linked(), known[known >= 0]]))
+    rows = np.unique(np.concatenate([own_rows.linked(), known[known >= 0]]))
     own = ids.at(rows)
     beyond, numbers = number_names(own, named)
     own_class, own_text, partner, one, two, kept_id, kept_class, kept_text, *rest = numbers
@@ -223,16 +223,16 @@ def _read_links(
     every = pa.concat_arrays([own, beyond])
 
     node_classes, node_texts = np.arange(len(every)), np.arange(len(every))
-    node_classes[np.searchsorted(rows, _concatenate(listed.class_rows))] = own_class
-    node_texts[np.searchsorted(rows, _concatenate(listed.text_rows))] = own_text
+    node_classes[np.searchsorted(rows, _concatenate(own_rows.class_rows))] = own_class
+    node_texts[np.searchsorted(rows, _concatenate(own_rows.text_rows))] = own_text
     node_classes[kept_id], node_texts[kept_id] = kept_class, kept_text
     node_classes[name_id] = name_class
     links = Links(
         classes=node_classes,
         texts=node_texts,
-        one=np.concatenate([one, np.searchsorted(rows, _concatenate(listed.owners))]),
+        one=np.concatenate([one, np.searchsorted(rows, _concatenate(own_rows.owners))]),
         two=np.concatenate([two, partner]),
-        similarity=np.concatenate([_measure_column(pairs, policy.measure), *listed.similarity]),
+        similarity=np.concatenate([_measure_column(pairs, policy.measure), *own_rows.similarity]),
         kept_before=kept_id,
     )
     _check_verified(links, policy)
