@@ -195,3 +195,9 @@ def test_the_page_loads_nothing_from_elsewhere(url):
     assert page.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "http" not in page.text.replace("http-equiv", "")
+
+
+def test_the_page_runs_its_own_script_and_no_other(url):
+    policy = httpx.get(url).headers["content-security-policy"]
+    assert "unsafe-inline" not in policy
+    assert policy.count("'sha256-") == 2
