@@ -282,6 +282,22 @@ MODEL_KINDS = (
         },
     ),
     Kind(
+        name="reward_model",
+        description="A model that scores answers, one number each, with its tokenizer. It writes "
+        "no text, so that no stage takes it for a language model.",
+        files={
+            "model.json": "Architecture: the fields of `stages.model.ModelConfig`; "
+            "`tied_embeddings` says that it has no output projection.",
+            "model.safetensors": "Weights under Ingot's names, and `score.weight` [1, width].",
+            "*-?????-of-?????.safetensors": "One of several files that hold its tensors.",
+            "*.safetensors.index.json": "Which file holds which tensor.",
+            "state.json": "training_step, tokens, phase, and where the chat template comes from.",
+            "tokenizer.json": "The tokenizer of the `tokenizers` library.",
+            "tokenizer_config.json": "Its special tokens, and the chat template that answers were "
+            "written by.",
+        },
+    ),
+    Kind(
         name="reference_log_probabilities",
         description="Log-probabilities of both answers of preference pairs under a model that "
         "others are compared with.",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from artifacts_schema.errors import InputError
 from stages.engine import Context, Input
 from stages.model.config import ModelConfig
 from stages.model.files import read_tokenizer
@@ -41,14 +45,18 @@ COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
 SIDES = ("chosen", "rejected")
 
 
-def read_pairs(context: Context, start: Input, shape: ModelConfig) -> ExampleSet:
+def read_pairs(
+    context: Context, start: Input, shape: ModelConfig, *, longest: int | None = None
+) -> ExampleSet:
     """All pairs of the role (chosen, rejected), each with its prompt in the model's context.
 
+    `longest` is the most predictions of a sequence, by default as many as the context has tokens.
     They are written by the chat template of the checkpoint `start`, or in ChatML where it has none.
     Errors are those of `read_examples`; InputError too for a template of no use, and for ChatML if
     the tokenizer has no tokens for turns.
     """
     config, tokenizer = context.config, read_tokenizer(start)
+    longest = shape.context if longest is None else longest
     described = start.read_json("tokenizer_config.json")
     template = read_template(start)
     chat_format = choose_format(
@@ -75,7 +83,7 @@ def read_pairs(context: Context, start: Input, shape: ModelConfig) -> ExampleSet
         for one in encoded:
             example, reason = _example(one)
             if example is not None:
-                example, reason = fit_example(example, shape.context, config.too_long)
+                example, reason = fit_example(example, longest, config.too_long)
             if example is None:
                 return ReadRow(None, reason, unused)
             examples.append(example)
@@ -140,3 +148,28 @@ def _unwritten(
         if not isinstance(encoded, Refused):
             counts += count_unwritten(messages, encoded)
     return counts
+
+
+def read_margins(context: Context, ids: Sequence[str], field: str) -> NDArray[np.float32]:
+    """[pairs] The number in `field` of the metadata of each of these pairs.
+
+    InputError where one has none, or what is there is no finite number.
+    """
+    by_id: dict[str, float] = {}
+    for source in context.many("preferences"):
+        for shard in source.shards():
+            for group in shard.row_groups(["preference_id", "metadata"]):
+                for name, metadata in zip(*(group[one].to_pylist() for one in group.column_names)):
+                    value = json.loads(metadata).get(field)
+                    number = isinstance(value, int | float) and not isinstance(value, bool)
+                    if number and math.isfinite(value):
+                        by_id[name] = value
+    lacking = [name for name in ids if name not in by_id]
+    if lacking:
+        raise InputError(
+            f"{len(lacking)} of {len(ids)} pairs have no number '{field}' in their metadata, "
+            f"first: {lacking[0]}",
+            where="preferences",
+            hint="set margin to the field that holds it, or leave it out",
+        )
+    return np.array([by_id[name] for name in ids], dtype=np.float32)
