@@ -46,11 +46,17 @@ SIDES = ("chosen", "rejected")
 
 
 def read_pairs(
-    context: Context, start: Input, shape: ModelConfig, *, longest: int | None = None
+    context: Context,
+    start: Input,
+    shape: ModelConfig,
+    *,
+    longest: int | None = None,
+    whole: bool = False,
 ) -> ExampleSet:
     """All pairs of the role (chosen, rejected), each with its prompt in the model's context.
 
     `longest` is the most predictions of a sequence, by default as many as the context has tokens.
+    A sequence ends with its last learnt token, or `whole` as the template ends it.
     They are written by the chat template of the checkpoint `start`, or in ChatML where it has none.
     Errors are those of `read_examples`; InputError too for a template of no use, and for ChatML if
     the tokenizer has no tokens for turns.
@@ -81,7 +87,7 @@ def read_pairs(
     def _read_pair(encoded: Sequence[list[EncodedRow] | Refused], unused: Counter[str]) -> ReadRow:
         examples, changed = [], None
         for one in encoded:
-            example, reason = _example(one)
+            example, reason = _example(one, whole)
             if example is not None:
                 example, reason = fit_example(example, longest, config.too_long)
             if example is None:
@@ -121,8 +127,8 @@ def encode_pairs(
     yield from zip(encoded, encoded, strict=True)
 
 
-def _example(encoded: list[EncodedRow] | Refused) -> tuple[Example | None, str | None]:
-    """The answer up to its last learnt token, after which nothing follows; or why there is none."""
+def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example | None, str | None]:
+    """The answer up to its last learnt token, or `whole`; or why there is none."""
     if isinstance(encoded, Refused):
         return None, encoded.reason
     if len(encoded) > 1:
@@ -130,7 +136,7 @@ def _example(encoded: list[EncodedRow] | Refused) -> tuple[Example | None, str |
     learnt = [(one.marks & LEARNT) > 0 for one in encoded]
     if not learnt or not learnt[0].any():
         return None, "nothing_to_learn"
-    stop = int(np.flatnonzero(learnt[0])[-1]) + 1
+    stop = len(learnt[0]) if whole else int(np.flatnonzero(learnt[0])[-1]) + 1
     return Example(encoded[0].ids[:stop], learnt[0][:stop]), None
 
 
@@ -159,11 +165,11 @@ def read_margins(context: Context, ids: Sequence[str], field: str) -> NDArray[np
     for source in context.many("preferences"):
         for shard in source.shards():
             for group in shard.row_groups(["preference_id", "metadata"]):
-                for name, metadata in zip(*(group[one].to_pylist() for one in group.column_names)):
-                    value = json.loads(metadata).get(field)
+                for row in group.to_pylist():
+                    value = json.loads(row["metadata"]).get(field)
                     number = isinstance(value, int | float) and not isinstance(value, bool)
                     if number and math.isfinite(value):
-                        by_id[name] = value
+                        by_id[row["preference_id"]] = value
     lacking = [name for name in ids if name not in by_id]
     if lacking:
         raise InputError(

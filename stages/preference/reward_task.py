@@ -1,6 +1,6 @@
 """Learning to score answers as a task of the training loop.
 
-An answer is scored at its last token, the one that closes it. Both answers of a pair are packed
+An answer is scored at the last token of its conversation. Both answers of a pair are packed
 as two documents, 2p the chosen and 2p + 1 the rejected one of pair p.
 
 B rows, L tokens, P pairs, A answers.

@@ -173,9 +173,10 @@ class Reference(Dpo):
 class Reward(Stage):
     """Train a reward model on preference pairs: a score in place of the checkpoint's logits.
 
-    The loss is Bradley-Terry's, with optional margins and centring. An answer is scored at the
-    token that closes it, written by the checkpoint's own chat template, or in ChatML where it has
-    none. What comes out is no language model, and of a kind of its own: `export` releases it for
+    The loss is Bradley-Terry's, with optional margins and centring. An answer is scored at the last
+    token of the conversation, as the checkpoint's own chat template writes it, or ChatML where it
+    has none: what `apply_chat_template` gives is what the score was learnt from. What comes out is
+    no language model, and of a kind of its own: `export` releases it for
     `AutoModelForSequenceClassification`, and stages that read a checkpoint refuse it.
     """
 
@@ -212,7 +213,7 @@ class Reward(Stage):
         described = start.read_json("tokenizer_config.json")
         special = SpecialTokens.from_config(read_tokenizer(start), described)
         # The token that is scored takes a place too.
-        data = read_pairs(context, start, shape, longest=shape.context - 1)
+        data = read_pairs(context, start, shape, longest=shape.context - 1, whole=True)
         data = scored_answers(data, special.padding)
         margins_N = None
         if config.margin is not None:

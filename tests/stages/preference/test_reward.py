@@ -18,8 +18,8 @@ from stages.model.reward import RewardModel, from_language_model, read_reward_mo
 from stages.preference.losses import bradley_terry
 from stages.preference.page import page
 from stages.preference.stage import Reward
+from stages.tokens.chat import render_segments
 from stages.training.examples import encode_example, held_out_split
-from tests.stages.preference.answers import answer_segments
 from tests.stages.preference.test_dpo import preference
 
 QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
@@ -82,7 +82,7 @@ def reward(run_stage, checkpoint, given):
 
 def score(model, tokenizer, row, side):
     """Of an answer, by a plain pass: norm of the last state times the weights of the score."""
-    ids = encode_example(tokenizer, answer_segments(row["prompt"], row[side])).ids
+    ids = encode_example(tokenizer, render_segments([*row["prompt"], *row[side]])).ids
     with torch.no_grad():
         states = []
         hook = model.norm.register_forward_hook(lambda _, __, made: states.append(made))
@@ -187,7 +187,7 @@ def test_accumulated_gradients_are_those_of_one_batch(reward, read_input):
             torch.testing.assert_close(other[name], tensor, rtol=0, atol=1e-6)
 
 
-def test_an_answer_that_just_fits_the_context_keeps_its_closing_token(
+def test_an_answer_that_just_fits_the_context_is_read_to_its_last_token(
     reward, tokenizer, read_table
 ):
     """A language model reads one token less than the context here; the score needs them all."""
@@ -196,8 +196,8 @@ def test_an_answer_that_just_fits_the_context_keeps_its_closing_token(
     words = 1
     while True:
         grown = preference(98, chosen="yes " * (words + 1), question="say yes")
-        ids = encode_example(tokenizer, answer_segments(grown["prompt"], grown["chosen"])).ids
-        if len(ids) > 64:
+        messages = [*grown["prompt"], *grown["chosen"]]
+        if len(encode_example(tokenizer, render_segments(messages)).ids) > 64:
             break
         fits, words = grown, words + 1
     manifest = reward([*rows, fits])
@@ -205,13 +205,15 @@ def test_an_answer_that_just_fits_the_context_keeps_its_closing_token(
     assert reward([*rows, fits, grown]).counts["too_long"] == 1
 
 
-def test_a_tokenizer_that_pads_with_what_closes_answers_is_refused(reward, given, model, tokenizer):
+def test_a_tokenizer_that_pads_with_what_ends_conversations_is_refused(
+    reward, given, model, tokenizer
+):
     from stages.tokenizer.training import transformers_config
 
     files = {
         **model_files(model),
         "tokenizer.json": tokenizer.to_str().encode(),
-        "tokenizer_config.json": {**transformers_config("llama-bpe"), "pad_token": "<|im_end|>"},
+        "tokenizer_config.json": {**transformers_config("llama-bpe"), "pad_token": "Ċ"},
         "state.json": {},
     }
     with pytest.raises(InputError, match="48 answers end with the token"):
@@ -220,7 +222,7 @@ def test_a_tokenizer_that_pads_with_what_closes_answers_is_refused(reward, given
 
 def test_stages_that_read_a_language_model_refuse_it_by_name(reward, run_stage):
     made = reward(varied())
-    with pytest.raises(UsageError, match="takes checkpoint, .*reward is reward_model"):
+    with pytest.raises(UsageError, match=r"takes checkpoint, .*reward is reward_model"):
         run_stage(Evaluate, {}, {"checkpoint": [(made, "checkpoint")]})
 
 
