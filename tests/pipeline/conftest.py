@@ -40,6 +40,7 @@ FURTHER_STEPS = (
     "merge_checkpoints",
     "reference",
     "preference",
+    "reward",
     "long_context",
     "memorisation",
     "harness",

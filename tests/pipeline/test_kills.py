@@ -50,6 +50,7 @@ STEPS = [
     "dpo",
     "reference",
     "preference",
+    "reward",
     "merge_checkpoints",
     "evaluate",
     "score",
