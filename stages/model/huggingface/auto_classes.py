@@ -157,13 +157,13 @@ class IngotForSequenceClassification(PreTrainedModel):
     def __init__(self, config: IngotConfig) -> None:
         super().__init__(config)
         self.model = Decoder(config.resolved)
-        self.score = torch.nn.Linear(self.model.config.width, config.num_labels, bias=False)
+        self.score = torch.nn.Linear(self.model.config.width, 1, bias=False)
         self.post_init()
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
     ) -> SequenceClassifierOutputWithPast:
-        """Scores as `logits` [batch, labels]; padding is on either side, as the mask says."""
+        """Scores as `logits` [batch, 1]; padding is on either side, as the mask says."""
         scores_BLN = self.model(
             input_ids,
             documents_BL=_documents(attention_mask),
