@@ -360,3 +360,9 @@ class SftConfig(PretrainConfig):
         default=CheckpointsConfig(before_decay=False),
         description="Permanent checkpoints on the way.",
     )
+    embedding_noise: float = Field(
+        default=0.0,
+        ge=0,
+        description="NEFTune: alpha of the noise that is added to embeddings in training steps, "
+        "uniform in ±alpha / √(tokens of the document · width); 5 to 15 are usual, 0 is none.",
+    )

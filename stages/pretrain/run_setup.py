@@ -22,7 +22,7 @@ from stages.model.files import WEIGHTS_FILE
 from stages.model.tensor_files import has_tensors, open_tensors
 from stages.parallel.ranks import CPU, Ranks
 from stages.pretrain.checkpoints import starting_progress
-from stages.pretrain.config import PretrainConfig
+from stages.pretrain.config import PretrainConfig, SftConfig
 from stages.pretrain.objectives import Objective, build_objective
 from stages.pretrain.plan import Plan, check_tokenizer, make_plan
 from stages.pretrain.plan_check import check_architecture, check_length
@@ -35,6 +35,7 @@ from stages.tokens.chat_template import (
 )
 from stages.training.adapters import attach
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
+from stages.training.embedding_noise import EmbeddingNoise
 from stages.training.fit import ResumeState
 from stages.training.loop import Progress
 from stages.training.permanent import TRAINED
@@ -211,4 +212,13 @@ class RunSetup:
     def task(self, runtime: Runtime) -> PretrainTask:
         """What the training loop is given."""
         clock, held_out = self.plan.clock, self.held_out
-        return PretrainTask(self.shards, clock, held_out, runtime, self.objective, self.rope)
+        alpha = self.config.embedding_noise if isinstance(self.config, SftConfig) else 0.0
+        return PretrainTask(
+            self.shards,
+            clock,
+            held_out,
+            runtime,
+            self.objective,
+            self.rope,
+            noise=EmbeddingNoise(alpha, self.config.seed) if alpha else None,
+        )

@@ -159,6 +159,18 @@ class Sft(Pretrain):
             raise UsageError("conversations are learnt token by token", where="objective")
 
     @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """As `pretrain`; and noise is of whole rows under the first layer."""
+        super().check_layout(config, execution, inputs)
+        for name in ("tensor", "pipeline", "context"):
+            if config.embedding_noise and getattr(execution.layout, name) > 1:
+                raise UsageError(
+                    "embedding_noise is drawn for whole rows",
+                    where=f"execution.layout.{name}",
+                    hint="divide by data, shard and expert, or leave the noise out",
+                )
+
+    @classmethod
     def check_setup(cls, setup: RunSetup) -> None:
         """InputError unless some input holds conversations."""
         if not setup.shards.marked_sources:

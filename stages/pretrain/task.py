@@ -7,6 +7,7 @@ comes with another rotary base, or with a scaling, by phase.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +27,7 @@ from stages.pretrain.config import ObjectiveConfig, PhaseConfig
 from stages.pretrain.objectives import Objective
 from stages.scoring.likelihood import unigram_nll
 from stages.training.diagnosis import documents_of_step
+from stages.training.embedding_noise import EmbeddingNoise
 from stages.training.monitor import HeldOut
 from stages.training.rows import (
     Groups,
@@ -190,6 +192,8 @@ class Sequences:
     groups_BL: NDArray[np.int64]
     filled: int = 0
     """Rows at the end without tokens or targets, so that every rank has the same number."""
+    first: int = 0
+    """Number of the first row in the step's batch, which all ranks share."""
 
     def of_context(self, ranks: Ranks) -> Sequences:
         """The tokens of each sequence that this rank has, of those that share sequences."""
@@ -213,9 +217,10 @@ class PretrainTask(Task):
         runtime: Runtime,
         objective: Objective | None = None,
         rope: RopeByPhase | None = None,
+        noise: EmbeddingNoise | None = None,
     ) -> None:
         self.shards, self.clock, self.held_out_set = shards, clock, held_out
-        self.runtime, self.rope = runtime, rope
+        self.runtime, self.rope, self.noise = runtime, rope, noise
         self.objective = objective or Objective(ObjectiveConfig())
         self.z_loss = self.objective.config.z_loss
         self.prefixes = not self.objective.is_causal
@@ -242,7 +247,7 @@ class PretrainTask(Task):
         if filled:
             rows = rows.padded(filled)
             groups_BL = np.pad(groups_BL, ((0, filled), (0, 0)))
-        return Sequences(training_step, rows, groups_BL, filled)
+        return Sequences(training_step, rows, groups_BL, filled, own.start)
 
     def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
@@ -251,17 +256,22 @@ class PretrainTask(Task):
         batch = batch.of_context(self.runtime.ranks)
         targets = self.runtime.ranks.sum_number(batch.rows.targets)
         parts = list(batch.split(self.runtime.micro_batch))
-        for number, trained in self.runtime.passes(
-            model, [rows for rows, _ in parts], targets=targets, z_loss=self.z_loss
-        ):
-            if number is None:
-                yield MicroBatch(trained.loss, 0)
-                continue
-            part, groups_BL = parts[number]
-            sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
-            if self.z_loss:
-                sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
-            yield MicroBatch(trained.loss, part.tokens, sums)
+        rows_of_parts = [rows for rows, _ in parts]
+        noisy: AbstractContextManager[None] = nullcontext()
+        if self.noise is not None:
+            noisy = self.noise.applied(model, rows_of_parts, batch.training_step, batch.first)
+        with noisy:
+            for number, trained in self.runtime.passes(
+                model, rows_of_parts, targets=targets, z_loss=self.z_loss
+            ):
+                if number is None:
+                    yield MicroBatch(trained.loss, 0)
+                    continue
+                part, groups_BL = parts[number]
+                sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
+                if self.z_loss:
+                    sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
+                yield MicroBatch(trained.loss, part.tokens, sums)
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
         """Loss, bits per byte, targets and tokens by source and language; the z-loss."""
