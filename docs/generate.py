@@ -245,7 +245,7 @@ def own_stages() -> list[str]:
 _ORDER = (
     "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
     "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat", "pretrain",
-    "sft", "dpo", "preference", "reference", "reward", "merge_checkpoints", "evaluate",
+    "teacher", "sft", "dpo", "preference", "reference", "reward", "merge_checkpoints", "evaluate",
     "export", "export_gguf",
 )  # fmt: skip
 

@@ -314,6 +314,20 @@ MODEL_KINDS = (
         },
     ),
     Kind(
+        name="teacher_log_probabilities",
+        description="Of each token that packed sequences predict: a teacher's likeliest tokens and "
+        "their log-probabilities.",
+        files={
+            "teacher.json": "What they belong to: checkpoint and token shards (digests), top, "
+            "vocabulary_size, sequence_length; by source: targets, mean entropy on record, mean "
+            "probability of the other tokens.",
+            "*/*.teacher": "Beside a file of token shards, under its name: records [sequences, "
+            "sequence_length] of `top` ids (uint32) and `top` + 1 log-probabilities (float32, "
+            "nats), the last of all other tokens together, little-endian; zeros where nothing is "
+            "predicted.",
+        },
+    ),
+    Kind(
         name="training_run",
         version=2,
         description="What happened in a training run, step by step; speed and memory are "

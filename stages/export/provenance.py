@@ -24,7 +24,7 @@ Coverage = Literal["all", "part", "none"]
 
 MODELS = ("checkpoint", "reward_model")
 """Kinds of what a training stage makes."""
-TRAINED_ON = ("token_shards", "conversations", "preferences")
+TRAINED_ON = ("token_shards", "conversations", "preferences", "teacher_log_probabilities")
 RECORDS = (*TRAINED_ON, "documents")
 """Kinds that hold the records a model is trained on, in any of their forms."""
 HELD_OUT = "held_out"

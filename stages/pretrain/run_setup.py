@@ -35,6 +35,7 @@ from stages.tokens.chat_template import (
 )
 from stages.training.adapters import attach
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
+from stages.training.distillation import Distillation
 from stages.training.embedding_noise import EmbeddingNoise
 from stages.training.fit import ResumeState
 from stages.training.loop import Progress
@@ -150,6 +151,7 @@ class RunSetup:
     plan: Plan
     objective: Objective
     begin: Progress
+    teachers: Sequence[Input] = ()
 
     @classmethod
     def from_inputs(cls, config: PretrainConfig, inputs: Mapping[str, Sequence[Input]]) -> RunSetup:
@@ -174,6 +176,7 @@ class RunSetup:
             plan=plan,
             objective=build_objective(config.objective, shards, tokenizer, config.seed),
             begin=starting_progress(config, plan, start),
+            teachers=inputs.get("teacher", ()),
         )
 
     @property
@@ -212,6 +215,15 @@ class RunSetup:
     def task(self, runtime: Runtime) -> PretrainTask:
         """What the training loop is given."""
         clock, held_out = self.plan.clock, self.held_out
+        chosen, teacher = self.config.distillation, None
+        if chosen is not None:
+            teacher = Distillation.from_inputs(
+                self.teachers,
+                self.train,
+                self.shards,
+                kind=chosen.divergence,
+                weight=chosen.weight,
+            )
         alpha = self.config.embedding_noise if isinstance(self.config, SftConfig) else 0.0
         return PretrainTask(
             self.shards,
@@ -221,4 +233,5 @@ class RunSetup:
             self.objective,
             self.rope,
             noise=EmbeddingNoise(alpha, self.config.seed) if alpha else None,
+            teacher=teacher,
         )

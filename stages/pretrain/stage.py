@@ -30,6 +30,7 @@ class Pretrain(Stage):
         "held_out": Many("token_shards"),
         "tokenizer": One("tokenizer"),
         "checkpoint": Maybe("checkpoint"),
+        "teacher": Many("teacher_log_probabilities"),
     }
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "safetensors", "numpy", "pyarrow")
@@ -148,6 +149,7 @@ class Sft(Pretrain):
         "held_out": Many("token_shards"),
         "tokenizer": One("tokenizer"),
         "checkpoint": One("checkpoint"),
+        "teacher": Many("teacher_log_probabilities"),
     }
     Config = SftConfig
 

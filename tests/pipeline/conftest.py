@@ -41,6 +41,8 @@ FURTHER_STEPS = (
     "reference",
     "preference",
     "reward",
+    "teacher",
+    "student",
     "long_context",
     "memorisation",
     "harness",
