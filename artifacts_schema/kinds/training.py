@@ -282,6 +282,22 @@ MODEL_KINDS = (
         },
     ),
     Kind(
+        name="reward_model",
+        description="A model that scores answers, one number each, with its tokenizer. It writes "
+        "no text, so that no stage takes it for a language model.",
+        files={
+            "model.json": "Architecture: the fields of `stages.model.ModelConfig`; "
+            "`tied_embeddings` says that it has no output projection.",
+            "model.safetensors": "Weights under Ingot's names, and `score.weight` [1, width].",
+            "*-?????-of-?????.safetensors": "One of several files that hold its tensors.",
+            "*.safetensors.index.json": "Which file holds which tensor.",
+            "state.json": "training_step, tokens, phase, and where the chat template comes from.",
+            "tokenizer.json": "The tokenizer of the `tokenizers` library.",
+            "tokenizer_config.json": "Its special tokens, and the chat template that answers were "
+            "written by.",
+        },
+    ),
+    Kind(
         name="reference_log_probabilities",
         description="Log-probabilities of both answers of preference pairs under a model that "
         "others are compared with.",
@@ -295,6 +311,20 @@ MODEL_KINDS = (
         files={
             "reference.json": "What they belong to: checkpoint and preferences (digests), context, "
             "too_long, precision.",
+        },
+    ),
+    Kind(
+        name="teacher_log_probabilities",
+        description="Of each token that packed sequences predict: a teacher's likeliest tokens and "
+        "their log-probabilities.",
+        files={
+            "teacher.json": "What they belong to: checkpoint and token shards (digests), top, "
+            "vocabulary_size, sequence_length; by source: targets, mean entropy on record, mean "
+            "probability of the other tokens.",
+            "*/*.teacher": "Beside a file of token shards, under its name: records [sequences, "
+            "sequence_length] of `top` ids (uint32) and `top` + 1 log-probabilities (float32, "
+            "nats), the last of all other tokens together, little-endian; zeros where nothing is "
+            "predicted.",
         },
     ),
     Kind(

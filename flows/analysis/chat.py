@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stages.tokens.chat_template import Template
 
 KINDS = ("checkpoint", "release")
+SCORER = "reward_model"
 """Of outputs that hold a model with its tokenizer."""
 Message = Mapping[str, str]
 """`role` (system, user, assistant) and `content`."""
@@ -170,7 +171,9 @@ def find_model(store: Store, ref: str) -> tuple[Manifest, str]:
     if known:
         raise UsageError(f"{what} has several models: {', '.join(known)}", hint="REF:OUTPUT")
     names = ", ".join(refs[:8]) or "none yet"
-    raise UsageError(f"{what} has no model", hint=f"models of this store: {names}")
+    scores = any(one.kind == SCORER for one in manifest.outputs.values())
+    problem = "is a reward model, which writes no text" if scores else "has no model"
+    raise UsageError(f"{what} {problem}", hint=f"models of this store: {names}")
 
 
 def read_shape(store: Store, manifest: Manifest, output: str) -> ModelConfig:

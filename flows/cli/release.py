@@ -46,7 +46,8 @@ def verify_release(folder: Path, python: str | None, gguf: Path | None, as_json:
     echo(f"files       {result.files} as certified, {result.bytes:,} bytes")
     for name in result.uncertified:
         echo(f"            {name}: not in the certificate, not loaded")
-    echo(f"logits      {result.logit_difference:.1e} apart on {result.tokens} tokens")
+    compared = "scores" if result.generation == "none" else "logits"
+    echo(f"{compared}      {result.logit_difference:.1e} apart on {result.tokens} tokens")
     echo("token ids   equal")
     echo("chat        equal")
     echo(f"generation  {result.generation}")

@@ -144,38 +144,45 @@ def model_card(
     verified: Verification,
     *,
     rounded: bool,
+    reward: bool = False,
 ) -> str:
     """`README.md`: YAML front matter as the Hub reads it, then sections for people.
 
-    `rounded`: the release holds other numbers than the checkpoint, which was measured.
+    `rounded`: the release holds other numbers than the checkpoint, which was measured. `reward`:
+    it is a reward model.
     """
     own = [evaluation for evaluation in evaluations if evaluation.relation == "release"]
     sections = [
-        front_matter(release, own),
-        f"# {release.name}\n\n{release.description or _default_description(data, origins)}",
+        front_matter(release, own, reward=reward),
+        f"# {release.name}\n\n{release.description or _default_description(data, origins, reward)}",
         f"## Architecture\n\n{describe_architecture(model, dtype)}",
-        _use(release, model, verified, lineage["state"].get("chat_template")),
+        (_use_of_reward if reward else _use)(
+            release, model, verified, lineage["state"].get("chat_template")
+        ),
         _evaluations(own, dtype if rounded else None),
         *_of_other_checkpoints(evaluations),
         data_section(data, origins, _planted(evaluations)),
-        _limits(model, own),
+        _limits(model, own, reward),
         _lineage(lineage),
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _default_description(data: Sequence[TrainingData], origins: Sequence[Origin]) -> str:
+def _default_description(
+    data: Sequence[TrainingData], origins: Sequence[Origin], reward: bool
+) -> str:
     """The description of a model for which the config has none."""
+    what = "A reward model" if reward else "A language model"
     if not data:
-        return "A language model that was not trained with Ingot."
+        return f"{what} that was not trained with Ingot."
     if any(one.recorded for one in origins):
-        return "A language model trained with Ingot from imported weights."
+        return f"{what} trained with Ingot from imported weights."
     if origins:
-        return "A language model trained with Ingot from weights of which nothing is on record."
-    return "A language model trained from scratch with Ingot."
+        return f"{what} trained with Ingot from weights of which nothing is on record."
+    return f"{what} trained from scratch with Ingot."
 
 
-def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
+def front_matter(release: ExportConfig, own: Sequence[Evaluation], *, reward: bool = False) -> str:
     """The YAML head, by `huggingface_hub`; scores of this very checkpoint in its `model-index`.
 
     Each benchmark, each source of held-out text, and each benchmark without contaminated items is
@@ -201,7 +208,7 @@ def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
         language=list(release.languages) or None,
         license=release.license,
         library_name="transformers",
-        pipeline_tag="text-generation",
+        pipeline_tag="text-classification" if reward else "text-generation",
         tags=["ingot"],
         model_name=release.name if scores else None,
         eval_results=scores or None,
@@ -293,6 +300,36 @@ print(tokenizer.decode(model.generate(**prompt, max_new_tokens=64)[0]))
 {verified.torch} and `transformers` {verified.transformers} loaded it: the logits of
 {verified.probe_tokens} tokens, computed in float32 from the released weights, are Ingot's own
 within {verified.logit_difference:.1e}; token ids and chat template are equal.
+
+{chat_template_sentence(template)}"""
+
+
+def _use_of_reward(
+    release: ExportConfig,
+    model: ModelConfig,
+    verified: Verification,
+    template: Mapping[str, Any] | None,
+) -> str:
+    family = family_of(model)
+    register = f"import {family.register}  # of Ingot\n" if family.register else ""
+    return f"""## Use
+
+```python
+{register}from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{release.name}")
+model = AutoModelForSequenceClassification.from_pretrained("{release.name}")
+messages = [{{"role": "user", "content": "Hello"}}, {{"role": "assistant", "content": "Hi."}}]
+conversation = tokenizer.apply_chat_template(messages, return_tensors="pt", return_dict=True)
+print(model(**conversation).logits[0, 0])
+```
+
+The score is read at the last token of the conversation, as the chat template writes it; higher is
+better, and only differences between answers to one prompt mean something. `{family.classifier}`
+loads it. Before this folder was released, a fresh process with `torch` {verified.torch} and
+`transformers` {verified.transformers} loaded it: its scores, in float32 from the released weights,
+each sequence alone and in a padded batch, are Ingot's own within {verified.logit_difference:.1e};
+token ids and chat template are equal.
 
 {chat_template_sentence(template)}"""
 
@@ -391,7 +428,7 @@ def _planted(evaluations: Sequence[Evaluation]) -> str:
     return results_table(list(rows.values())) if rows else ""
 
 
-def _limits(model: ModelConfig, own: Sequence[Evaluation]) -> str:
+def _limits(model: ModelConfig, own: Sequence[Evaluation], reward: bool) -> str:
     chance: dict[str, list[str]] = {}
     for evaluation in own:
         for row in evaluation.of_model:
@@ -400,9 +437,15 @@ def _limits(model: ModelConfig, own: Sequence[Evaluation]) -> str:
                 metrics.append(row["metric"])
     named = [f"{name} ({', '.join(metrics)})" for name, metrics in chance.items() if metrics]
     measured = "It was measured on what stands under Evaluation and on nothing else."
+    faults = (
+        "- It may prefer what is false or offensive: it scores as the people or models did that "
+        "ranked its training pairs."
+        if reward
+        else "- It may write what is false, private or offensive: it repeats its training text."
+    )
     lines = [
         f"- It sees {model.context:,} tokens; what lies before them is lost.",
-        "- It may write what is false, private or offensive: it repeats its training text.",
+        faults,
         f"- {measured if own else 'It was released without an evaluation.'}",
     ]
     if named:

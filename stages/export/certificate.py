@@ -6,8 +6,9 @@ on with; the chat template, and a chat as it renders it. All of it is Ingot's ow
 
 The check runs no code of the folder. It loads copies of the named files alone, from a folder of its
 own, in a process that reads safetensors and JSON only; a template is rendered only if it is the one
-that Ingot writes. What the certificate says is not signed: it proves that a copy is whole and that
-another environment computes alike, not who made it.
+that Ingot writes. Of a reward model it has scores of sequences in place of logits. What the
+certificate says is not signed: it proves that a copy is whole and that another environment computes
+alike, not who made it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,16 @@ def make_certificate(
 
     probe = json.loads((probes / "probe.json").read_bytes())
     expected = load_file(probes / "expected.safetensors")
-    best = expected["logits"][0].topk(min(TOP, expected["logits"].shape[-1]))
+    results = {
+        "tokens": expected["tokens"].flatten().tolist(),
+        "written": verified.written,
+        "margin": verified.margin,
+    }
+    if "scores" in expected:
+        results |= {name: expected[name].tolist() for name in ("lengths", "scores")}
+    else:
+        best = expected["logits"][0].topk(min(TOP, expected["logits"].shape[-1]))
+        results |= {"top_ids": best.indices.tolist(), "top_logits": best.values.tolist()}
     return {
         "certificate_format": FORMAT,
         "files": {name: file_facts(release / name) for name in sorted(names)},
@@ -53,11 +63,7 @@ def make_certificate(
         "ids": probe["ids"],
         "chat": {key: probe[key] for key in ("messages", "rendered", "rendered_ids")},
         "chat_template": probe["chat_template"],
-        "tokens": expected["tokens"][0].tolist(),
-        "top_ids": best.indices.tolist(),
-        "top_logits": best.values.tolist(),
-        "written": verified.written,
-        "margin": verified.margin,
+        **results,
         "tried": [{"transformers": verified.transformers, "torch": verified.torch}],
     }
 
@@ -78,8 +84,10 @@ class Repeated:
     uncertified: list[str]
     """Files of the folder that the certificate does not name; none of them was loaded."""
     logit_difference: float
+    """Of a reward model, of a score."""
     tokens: int
     generation: str
+    """`equal`, `too close to compare`, or `none` of a reward model."""
     transformers: str
     torch: str
 
@@ -117,6 +125,13 @@ def _check_types(content: Mapping[str, Any]) -> None:
         raise ValueError("a chat of a template that Ingot does not write is not rendered")
     if content["margin"] < 0 or not 0 < content["tolerance"] <= TOLERANCE:
         raise ValueError(f"tolerance is not in 0 … {TOLERANCE}")
+    if "scores" in content:
+        lengths = content["lengths"]
+        if not lengths or len(lengths) != len(content["scores"]):
+            raise ValueError("sequences and scores differ in number")
+        if min(lengths) < 1 or sum(lengths) != len(content["tokens"]):
+            raise ValueError("tokens are not those of the sequences")
+        return
     rows, ids, values = content["tokens"], content["top_ids"], content["top_logits"]
     if not rows or not len(rows) == len(ids) == len(values):
         raise ValueError("tokens and logits differ in number")
@@ -164,11 +179,14 @@ def repeat_check(folder: Path, python: str | None = None) -> Repeated:
         problems.append("the chat differs")
     if not result["logit_difference"] <= certificate["tolerance"]:  # NaN is a difference too
         problems.append(
-            f"logits differ by {result['logit_difference']:.2g}, "
+            f"{'scores' if 'scores' in certificate else 'logits'} differ by "
+            f"{result['logit_difference']:.2g}, "
             f"allowed {certificate['tolerance']:.0e}"
         )
-    close = certificate["margin"] <= 2 * certificate["tolerance"]
-    if not close and result["written"] != certificate["written"]:
+    generation = "equal"
+    if certificate["margin"] <= 2 * certificate["tolerance"]:
+        generation = "none" if "scores" in certificate else "too close to compare"
+    elif result["written"] != certificate["written"]:
         problems.append(f"wrote tokens {result['written']}, certified {certificate['written']}")
     if problems:
         raise CorruptArtifact(
@@ -183,7 +201,7 @@ def repeat_check(folder: Path, python: str | None = None) -> Repeated:
         uncertified=sorted(path.name for path in folder.iterdir() if path.name not in named),
         logit_difference=result["logit_difference"],
         tokens=len(certificate["tokens"]),
-        generation="too close to compare" if close else "equal",
+        generation=generation,
         transformers=result["transformers"],
         torch=result["torch"],
     )
@@ -211,11 +229,18 @@ def _write_probes(certificate: Mapping[str, Any], folder: Path) -> None:
     }
     (folder / "probe.json").write_text(json.dumps(probe), encoding="utf-8")
     try:
-        tensors = {
-            "tokens": torch.tensor([certificate["tokens"]], dtype=torch.long),
-            "top_ids": torch.tensor([certificate["top_ids"]], dtype=torch.long),
-            "top_logits": torch.tensor([certificate["top_logits"]], dtype=torch.float32),
-        }
+        if "scores" in certificate:
+            tensors = {
+                "tokens": torch.tensor(certificate["tokens"], dtype=torch.long),
+                "lengths": torch.tensor(certificate["lengths"], dtype=torch.long),
+                "scores": torch.tensor(certificate["scores"], dtype=torch.float32),
+            }
+        else:
+            tensors = {
+                "tokens": torch.tensor([certificate["tokens"]], dtype=torch.long),
+                "top_ids": torch.tensor([certificate["top_ids"]], dtype=torch.long),
+                "top_logits": torch.tensor([certificate["top_logits"]], dtype=torch.float32),
+            }
     except (ValueError, TypeError, RuntimeError) as error:
         raise InputError(f"is no certificate: {error}"[:200], where=CERTIFICATE) from None
     save_file(tensors, folder / "expected.safetensors")

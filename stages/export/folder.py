@@ -26,15 +26,23 @@ from stages.model.decoder import Decoder
 from stages.model.files import WEIGHTS_FILE, check_weights
 from stages.model.huggingface.families import published_weights, to_config
 from stages.model.huggingface.family import Weight
+from stages.model.reward import RewardModel
 from stages.model.tensor_files import STORED_TYPES, TensorSpec, open_tensors, write_tensors
 from stages.tokens.chat_template import JINJA_FILE, KEY
 from stages.tokens.vocabulary import SpecialTokens
 
 
 def model_folder(
-    model: ModelConfig, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any], dtype: str
+    model: ModelConfig,
+    tokenizer: Tokenizer,
+    tokenizer_config: Mapping[str, Any],
+    dtype: str,
+    *,
+    reward: bool = False,
 ) -> dict[str, bytes]:
     """Every file that `transformers` reads but the weights; equal inputs give equal bytes.
+
+    A `reward` model has none for generation.
 
     The model may have more rows than the tokenizer has tokens (a padded vocabulary), not fewer:
     InputError then, and where the tokenizer lacks a token for end or padding. The chat template is
@@ -49,7 +57,9 @@ def model_folder(
         )
     special = SpecialTokens.from_config(tokenizer, tokenizer_config)
     padding = special.padding
-    config = to_config(model, bos=special.begin, eos=special.end, pad=padding, dtype=dtype)
+    config = to_config(
+        model, bos=special.begin, eos=special.end, pad=padding, dtype=dtype, reward=reward
+    )
     # Both ends stop a generation: a text ends with one, an answer with the other.
     ends = [token for token in (special.end, special.turn_end) if token is not None]
     generation = {"bos_token_id": special.begin, "eos_token_id": ends, "pad_token_id": padding}
@@ -64,7 +74,7 @@ def model_folder(
     }
     files = {
         "config.json": to_json(config),
-        "generation_config.json": to_json(generation),
+        **({} if reward else {"generation_config.json": to_json(generation)}),
         "tokenizer.json": tokenizer.to_str(pretty=True).encode(),
         "tokenizer_config.json": to_json(named),
     }
@@ -91,12 +101,14 @@ class StoredWeights:
 
     @classmethod
     @contextmanager
-    def opened(cls, checkpoint: Input, config: ModelConfig) -> Iterator[StoredWeights]:
+    def opened(
+        cls, checkpoint: Input, config: ModelConfig, model_class: type[Decoder] = Decoder
+    ) -> Iterator[StoredWeights]:
         """Of a checkpoint, until the block ends; CorruptArtifact unless they are a `config`'s."""
         where = f"checkpoint {checkpoint.key[:12]}/{WEIGHTS_FILE}"
         with open_tensors(checkpoint, WEIGHTS_FILE) as tensors:
             with torch.device("meta"):
-                check_weights(Decoder(config), tensors, where=where)
+                check_weights(model_class(config), tensors, where=where)
             specs = {}
             for name in tensors:
                 dtype = tensors.dtype(name)
@@ -115,14 +127,16 @@ class ReleasedWeights:
     _stored: StoredWeights
 
     @classmethod
-    def plan(cls, config: ModelConfig, stored: StoredWeights, dtype: str) -> ReleasedWeights:
+    def plan(
+        cls, config: ModelConfig, stored: StoredWeights, dtype: str, *, reward: bool = False
+    ) -> ReleasedWeights:
         """`dtype` is a name of `DTYPES`, or `keep` for the type that each is stored in.
 
-        `stored` are the weights of `config`.
+        `stored` are the weights of `config`, with `reward` those of a reward model.
         """
         specs: dict[str, TensorSpec] = {}
         weights: dict[str, Weight] = {}
-        for weight in published_weights(config):
+        for weight in published_weights(config, reward=reward):
             spec = stored.specs[weight.name]
             chosen = spec.dtype if dtype == "keep" else DTYPES[dtype]
             empty = torch.empty(spec.shape, dtype=chosen, device="meta")
@@ -200,12 +214,13 @@ class ReleasedModel:
     stored: StoredWeights
     dtype: str
     rounded: bool = False
+    model_class: type[Decoder] = Decoder
 
     @torch.no_grad()
     def __call__(self, tokens_BL: Tensor) -> Tensor:
-        """Logits [batch, length, vocabulary]."""
+        """Logits [batch, length, vocabulary]; of a reward model scores [batch, length]."""
         with torch.device("meta"):
-            model = Decoder(self.config)
+            model = self.model_class(self.config)
         states_BLD: Tensor | None = None
         last = self.config.layers - 1
         for layer in range(self.config.layers):
@@ -216,6 +231,8 @@ class ReleasedModel:
                 self._load(model.norm, "norm.")
             if layer == last and model.head is not None:
                 self._load(model.head, "head.")
+            if layer == last and isinstance(model, RewardModel):
+                self._load(model.score, "score.")
             layers = range(layer, layer + 1)
             states_BLD = model(tokens_BL, layers=layers, states_BLD=states_BLD)
             model.blocks[layer].to("meta")

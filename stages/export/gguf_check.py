@@ -39,6 +39,8 @@ def check_gguf(folder: Path, file: Path, python: str | None = None) -> GgufCheck
     CorruptArtifact where token ids differ, or logits of an F32 file by more than `TOLERANCE`.
     """
     certificate = read_certificate(folder)
+    if "scores" in certificate:
+        raise InputError("is a reward model, which has no GGUF file", where=str(folder))
     if not file.is_file():
         raise InputError("is no file", where=str(file))
     with tempfile.TemporaryDirectory(prefix="ingot-gguf-") as temporary:

@@ -2,7 +2,8 @@
 
 Arguments: the release folder, and a folder with `probe.json` (texts, messages, expected ids and
 rendering) and `expected.safetensors`: tokens, and of Ingot's own model all `logits`, or the largest
-of each place (`top_ids`, `top_logits`). Prints one JSON object.
+of each place (`top_ids`, `top_logits`); of a reward model `scores` of sequences whose `tokens` lie
+end to end, with their `lengths`. Prints one JSON object.
 It imports nothing of Ingot: what it proves is that nobody needs Ingot to use the release. A third
 argument names the module to import first, for a model that no native class expresses.
 """
@@ -21,7 +22,11 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
     import torch
     import transformers
     from safetensors.torch import load_file
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import (
+        AutoModelForCausalLM,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
 
     torch.set_num_threads(1)
     if register is not None:
@@ -29,22 +34,25 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
     options = {"trust_remote_code": False, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(release, **options)
     options["use_safetensors"] = True
-    # In the type of the release once, to see that it loads and writes so; then in float32, which
-    # holds every released number exactly.
-    model = AutoModelForCausalLM.from_pretrained(release, dtype="auto", **options).eval()
-    dtype = str(model.dtype).removeprefix("torch.")
     with open(os.path.join(probes, "probe.json"), encoding="utf-8") as file:
         probe = json.load(file)
     expected = load_file(os.path.join(probes, "expected.safetensors"))
+    scores = "scores" in expected
+    loader = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
+    # In the type of the release once, to see that it loads and writes so; then in float32, which
+    # holds every released number exactly.
+    model = loader.from_pretrained(release, dtype="auto", **options).eval()
+    dtype = str(model.dtype).removeprefix("torch.")
     encoded = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in probe["texts"]]
     rendered: Any = ""
     request: Any = {"input_ids": expected["tokens"]}
     if probe["messages"]:
+        prompt = not scores
         rendered = tokenizer.apply_chat_template(
-            probe["messages"], tokenize=False, add_generation_prompt=True
+            probe["messages"], tokenize=False, add_generation_prompt=prompt
         )
         request = tokenizer.apply_chat_template(
-            probe["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
+            probe["messages"], add_generation_prompt=prompt, return_tensors="pt", return_dict=True
         )
     template = probe["chat_template"]
     if isinstance(template, list):
@@ -54,18 +62,18 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         and rendered == probe["rendered"]
         and (not rendered or request["input_ids"][0].tolist() == probe["rendered_ids"])
     )
-    answer = model.generate(**request, max_new_tokens=4, do_sample=False)
+    generates = scores or generates_more(model, request)
     if dtype != "float32":
         del model  # So that memory holds one model at a time.
-        model = AutoModelForCausalLM.from_pretrained(release, dtype=torch.float32, **options).eval()
+        model = loader.from_pretrained(release, dtype=torch.float32, **options).eval()
+    written: list[int] = []
+    margin = 0.0
     with torch.no_grad():
-        logits = model(expected["tokens"]).logits.float()
-        written, margin = continue_greedily(model, expected["tokens"], probe["new_tokens"])
-    if "logits" in expected:
-        difference = (logits - expected["logits"]).abs().max().item()
-    else:
-        chosen = logits.gather(-1, expected["top_ids"])
-        difference = (chosen - expected["top_logits"]).abs().max().item()
+        if scores:
+            difference = compare_scores(model, tokenizer, expected)
+        else:
+            difference = compare_logits(model, expected)
+            written, margin = continue_greedily(model, expected["tokens"], probe["new_tokens"])
     return {
         "model_class": type(model).__name__,
         "dtype": dtype,
@@ -75,11 +83,38 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         "margin": margin,
         "ids_equal": encoded == probe["ids"],
         "chat_equal": chat_equal,
-        "generates": int(answer.shape[1]) > int(request["input_ids"].shape[1]),
+        "generates": generates,
         "transformers": transformers.__version__,
         "torch": str(torch.__version__),
         "ingot_absent": not {"stages", "artifacts_schema", "flows"} & set(sys.modules),
     }
+
+
+def generates_more(model: Any, request: Any) -> bool:
+    """Whether the model writes something after a prompt."""
+    answer = model.generate(**request, max_new_tokens=4, do_sample=False)
+    return int(answer.shape[1]) > int(request["input_ids"].shape[1])
+
+
+def compare_logits(model: Any, expected: Any) -> float:
+    """Largest difference of a logit."""
+    logits = model(expected["tokens"]).logits.float()
+    if "logits" in expected:
+        return float((logits - expected["logits"]).abs().max())
+    chosen = logits.gather(-1, expected["top_ids"])
+    return float((chosen - expected["top_logits"]).abs().max())
+
+
+def compare_scores(model: Any, tokenizer: Any, expected: Any) -> float:
+    """Largest difference of a score: of each sequence alone, and in a batch on either side."""
+    import torch
+
+    rows = [row.tolist() for row in expected["tokens"].split(expected["lengths"].tolist())]
+    measured = [torch.cat([model(input_ids=torch.tensor([row])).logits[:, 0] for row in rows])]
+    for side in ("right", "left"):
+        padded = tokenizer.pad({"input_ids": rows}, padding_side=side, return_tensors="pt")
+        measured.append(model(**padded).logits[:, 0])
+    return max(float((one.float() - expected["scores"]).abs().max()) for one in measured)
 
 
 def continue_greedily(model: Any, tokens_BL: Any, count: int) -> tuple[list[int], float]:

@@ -16,6 +16,8 @@ from stages.engine.page import (
 )
 
 CARD_CHARACTERS = 4_000
+CLASSIFIER = "ForSequenceClassification"
+"""How the names of classes end that score sequences; `family.py` imports torch."""
 
 
 def summary(artifact: Artifact) -> list[Figure]:
@@ -70,19 +72,22 @@ def verified(artifact: Artifact) -> TableFigure:
     """What a fresh process with `transformers` alone found; a release that fails is not made."""
     counts, libraries = artifact.manifest.counts, artifact.manifest.code.libraries
     difference = counts.get("logit_difference")
-    dtype: str | None = artifact.output("release").read_json("config.json").get("dtype")
+    described = artifact.output("release").read_json("config.json")
+    dtype: str | None = described.get("dtype")
+    what = "score" if _scores(described) else "logit"
     rows: list[tuple[str, Cell]] = [
-        ("largest difference of a logit", None if difference is None else f"{difference:.1e}"),
+        (f"largest difference of a {what}", None if difference is None else f"{difference:.1e}"),
         ("tokens compared", counts.get("probe_tokens")),
         ("type of the released weights", dtype),
         ("token ids and chat template", "equal"),
-        ("generates, without Ingot and remote code", "yes"),
+        (f"{'scores' if what == 'score' else 'generates'}, without Ingot and remote code", "yes"),
         ("transformers", libraries.get("transformers")),
         ("torch", libraries.get("torch")),
         ("tokenizers", libraries.get("tokenizers")),
     ]
     note = (
-        "Logits of Ingot's decoder and of `transformers`, both of the released weights in float32."
+        f"{what.capitalize()}s of Ingot's decoder and of `transformers`, both of the released "
+        "weights in float32."
     )
     return make_facts("Verified before release", rows, note)
 
@@ -132,13 +137,20 @@ def lineage(artifact: Artifact) -> TableFigure:
     return make_table("Lineage of the release", "stage | key | bytes:, | went into", rows, note)
 
 
+def _scores(described: dict[str, Any]) -> bool:
+    """Whether a `config.json` is that of a reward model."""
+    return any(str(one).endswith(CLASSIFIER) for one in described.get("architectures") or ())
+
+
 def _loading(artifact: Artifact, title: str) -> TextFigure:
     place = artifact.place("release")
-    own = artifact.output("release").read_json("config.json").get("model_type") == "ingot"
+    described = artifact.output("release").read_json("config.json")
+    own = described.get("model_type") == "ingot"
     register = "import stages.model.huggingface.auto_classes\n" if own else ""
+    name = "AutoModelForSequenceClassification" if _scores(described) else "AutoModelForCausalLM"
     return TextFigure(
         title,
-        f"{register}from transformers import AutoModelForCausalLM, AutoTokenizer\n"
-        f'model = AutoModelForCausalLM.from_pretrained("{place}")\n'
+        f"{register}from transformers import {name}, AutoTokenizer\n"
+        f'model = {name}.from_pretrained("{place}")\n'
         f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
     )

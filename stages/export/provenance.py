@@ -22,7 +22,9 @@ Name = tuple[str, str]
 Relation = Literal["release", "earlier", "other"]
 Coverage = Literal["all", "part", "none"]
 
-TRAINED_ON = ("token_shards", "conversations", "preferences")
+MODELS = ("checkpoint", "reward_model")
+"""Kinds of what a training stage makes."""
+TRAINED_ON = ("token_shards", "conversations", "preferences", "teacher_log_probabilities")
 RECORDS = (*TRAINED_ON, "documents")
 """Kinds that hold the records a model is trained on, in any of their forms."""
 HELD_OUT = "held_out"
@@ -169,7 +171,7 @@ class Provenance:
         return [
             self.described((manifest.stage, manifest.key), reference)
             for manifest in self.manifests
-            if any(output.kind == "checkpoint" for output in manifest.outputs.values())
+            if any(output.kind in MODELS for output in manifest.outputs.values())
             for reference in _trained_on(manifest)
         ]
 

@@ -6,7 +6,8 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import Execution
-from stages.engine import Context, Many, One, Stage
+from artifacts_schema.errors import UsageError
+from stages.engine import Context, Inputs, Many, Maybe, Stage
 from stages.export.config import ExportConfig
 
 if TYPE_CHECKING:
@@ -27,15 +28,26 @@ class Export(Stage):
     Python process, isolated, with `torch` and `transformers` alone, loads the folder by the Auto
     classes; its logits, token ids and rendered chat must be Ingot's own, or nothing is committed.
     A certificate in the folder lets anybody repeat that check (`ingot verify-release`).
+    A reward model is released for `AutoModelForSequenceClassification` with one label; its scores
+    must be Ingot's own, each sequence alone and in a padded batch.
     Only evaluations of the very checkpoint that is released are its scores. No file names a date or
     a machine.
     """
 
     name, version, reproducible = "export", 4, "numerics"
-    inputs = {"checkpoint": One("checkpoint"), "evaluation": Many("evaluation")}
+    inputs = {
+        "checkpoint": Maybe("checkpoint"),
+        "reward_model": Maybe("reward_model"),
+        "evaluation": Many("evaluation"),
+    }
     outputs = {"release": "release"}
     libraries = ("safetensors", "tokenizers", "torch", "transformers", "huggingface_hub")
     Config, Execution = ExportConfig, Execution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """One model."""
+        _check_one(bool(inputs.get("checkpoint")), bool(inputs.get("reward_model")))
 
     def run(self, context: Context) -> None:
         from stages.export.card import Evaluation, model_card
@@ -48,20 +60,28 @@ class Export(Stage):
             to_json,
         )
         from stages.export.provenance import Provenance
-        from stages.export.verify import verify_release, write_probes
+        from stages.export.verify import verify_release, write_probes, write_reward_probes
+        from stages.model.decoder import Decoder
         from stages.model.files import read_config, read_tokenizer
+        from stages.model.reward import RewardModel
 
         config: ExportConfig = context.config
-        checkpoint, evaluations = context.one("checkpoint"), context.many("evaluation")
+        language_model, scorer = context.maybe("checkpoint"), context.maybe("reward_model")
+        _check_one(language_model is not None, scorer is not None)
+        checkpoint, evaluations = language_model or scorer, context.many("evaluation")
+        assert checkpoint is not None
+        reward = scorer is not None
+        model_class: type[Decoder] = RewardModel if reward else Decoder
         tokenizer = read_tokenizer(checkpoint)
         described = checkpoint.read_json("tokenizer_config.json")
         release, probes = (_empty(context.work / name) for name in ("release", "probes"))
         shape = read_config(checkpoint)
-        with StoredWeights.opened(checkpoint, shape) as stored:
-            weights = ReleasedWeights.plan(shape, stored, config.dtype)
-            files = model_folder(shape, tokenizer, described, weights.dtype)
-            model = ReleasedModel(shape, stored, config.dtype)
-            tokens = write_probes(model, tokenizer, described, probes)
+        with StoredWeights.opened(checkpoint, shape, model_class) as stored:
+            weights = ReleasedWeights.plan(shape, stored, config.dtype, reward=reward)
+            files = model_folder(shape, tokenizer, described, weights.dtype, reward=reward)
+            model = ReleasedModel(shape, stored, config.dtype, model_class=model_class)
+            write = write_reward_probes if reward else write_probes
+            tokens = write(model, tokenizer, described, probes)
 
             def check(done: int) -> None:
                 context.check_stop()
@@ -70,7 +90,7 @@ class Export(Stage):
             names = weights.write(release, config.max_shard_bytes, check)
         for name, content in files.items():
             (release / name).write_bytes(content)
-        verified = verify_release(release, probes, shape, tokens)
+        verified = verify_release(release, probes, shape, tokens, reward=reward)
 
         provenance = Provenance.read(checkpoint)
         measured = [Evaluation.read(evaluation, provenance) for evaluation in evaluations]
@@ -86,6 +106,7 @@ class Export(Stage):
             measured,
             verified,
             rounded=model.rounded,
+            reward=reward,
         )
         files["ingot.json"] = to_json({"lineage_format": 2, **lineage})
         files["README.md"] = card.encode()
@@ -106,6 +127,15 @@ class Export(Stage):
         )
         context.layout(device="cpu", dtype="float32", torch=verified.torch)
         context.progress(len(weights.specs) + 1, len(weights.specs) + 1, "tensors")
+
+
+def _check_one(language_model: bool, reward_model: bool) -> None:
+    if language_model == reward_model:
+        raise UsageError(
+            "releases one model: a checkpoint or a reward model",
+            where="inputs",
+            hint="name one of them",
+        )
 
 
 def _lineage(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ class Verification:
     """What the fresh process found; every check passed."""
 
     logit_difference: float
+    """Of a reward model, of a score, computed alone and in a padded batch."""
     probe_tokens: int
     transformers: str
     torch: str
@@ -61,17 +62,18 @@ class Verification:
 
 
 def verify_release(
-    release: Path, probes: Path, config: ModelConfig, probe_tokens: int
+    release: Path, probes: Path, config: ModelConfig, probe_tokens: int, *, reward: bool = False
 ) -> Verification:
     """Load the folder `release` in a new process and compare; IngotError names what differs.
 
-    Where no native class expresses the model, the process imports Ingot's own first.
+    Where no native class expresses the model, the process imports Ingot's own first. With `reward`
+    it is that of a reward model, and the probes are `write_reward_probes`'s.
     """
     family = family_of(config)
     result = run_script(release, probes, family.register)
     wanted = {
-        "model_class": family.architecture,
-        "parameters": count_parameters(config).total,
+        "model_class": family.classifier if reward else family.architecture,
+        "parameters": count_parameters(config).total + (config.width if reward else 0),
         "dtype": json.loads((release / "config.json").read_bytes())["dtype"],
         "ids_equal": True,
         "chat_equal": True,
@@ -105,34 +107,60 @@ def write_probes(
     Ingot renders ChatML itself. Of another
     template the text alone is compared: it is not run.
     """
-    special = SpecialTokens.from_config(tokenizer, tokenizer_config)
-    template = tokenizer_config.get(KEY)
-    segments: list[chat.Segment] = []
-    messages: tuple[dict[str, str], ...] = ()
-    if template == chat.CHAT_TEMPLATE:
-        messages = PROBE_MESSAGES
-        begin = chat.find_chat_start(tokenizer, special)
-        segments = chat.render_segments(messages, add_generation_prompt=True, begin=begin)
-    ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in PROBE_TEXTS]
-    rendered_ids, _ = chat.encode_segments(tokenizer, segments)
-    row = [*rendered_ids, *(token for text in ids for token in text)][: model.config.context]
+    probe = _probe(tokenizer, tokenizer_config, PROBE_MESSAGES, prompt=True)
+    texts = (token for ids in probe["ids"] for token in ids)
+    row = [*probe["rendered_ids"], *texts][: model.config.context]
     tokens_BL = torch.tensor([row])
     with torch.no_grad():
         logits_BLV = model(tokens_BL)
-    probe = {
+    _write(folder, probe, {"tokens": tokens_BL, "logits": logits_BLV.contiguous()})
+    return len(row)
+
+
+def write_reward_probes(
+    model: ReleasedModel, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any], folder: Path
+) -> int:
+    """The same of a reward model: the score of a conversation, where Ingot renders it, and of each
+    text, at its last token. Texts differ in length, so that a batch of them is padded.
+    """
+    probe = _probe(tokenizer, tokenizer_config, PROBE_MESSAGES[:3], prompt=False)
+    rows = [ids[: model.config.context] for ids in (probe["rendered_ids"], *probe["ids"]) if ids]
+    with torch.no_grad():
+        scores = [model(torch.tensor([row]))[0, -1] for row in rows]
+    lengths = torch.tensor([len(row) for row in rows])
+    tokens = torch.tensor([token for row in rows for token in row])
+    _write(folder, probe, {"tokens": tokens, "lengths": lengths, "scores": torch.stack(scores)})
+    return len(tokens)
+
+
+def _probe(
+    tokenizer: Tokenizer,
+    tokenizer_config: Mapping[str, Any],
+    messages: Sequence[Mapping[str, str]],
+    *,
+    prompt: bool,
+) -> dict[str, Any]:
+    """Texts and `messages` with their ids; with `prompt`, the assistant is to go on."""
+    special = SpecialTokens.from_config(tokenizer, tokenizer_config)
+    template = tokenizer_config.get(KEY)
+    segments: list[chat.Segment] = []
+    if template == chat.CHAT_TEMPLATE:
+        begin = chat.find_chat_start(tokenizer, special)
+        segments = chat.render_segments(messages, add_generation_prompt=prompt, begin=begin)
+    return {
         "texts": PROBE_TEXTS,
-        "ids": ids,
+        "ids": [tokenizer.encode(text, add_special_tokens=False).ids for text in PROBE_TEXTS],
         "chat_template": template,
-        "messages": messages,
+        "messages": messages if segments else (),
         "rendered": "".join(segment.text for segment in segments),
-        "rendered_ids": rendered_ids,
+        "rendered_ids": chat.encode_segments(tokenizer, segments)[0],
         "new_tokens": NEW_TOKENS,
     }
+
+
+def _write(folder: Path, probe: Mapping[str, Any], tensors: dict[str, torch.Tensor]) -> None:
     (folder / "probe.json").write_text(json.dumps(probe), encoding="utf-8")
-    (folder / "expected.safetensors").write_bytes(
-        save({"tokens": tokens_BL, "logits": logits_BLV.contiguous()})
-    )
-    return len(row)
+    (folder / "expected.safetensors").write_bytes(save(tensors))
 
 
 def run_script(

@@ -67,11 +67,16 @@ def read_tokenizer(checkpoint: Input) -> Tokenizer:
 
 
 def build(
-    config: ModelConfig, weights: Mapping[str, Tensor], *, where: str, attention: str = "sdpa"
+    config: ModelConfig,
+    weights: Mapping[str, Tensor],
+    *,
+    where: str,
+    attention: str = "sdpa",
+    model_class: type[Decoder] = Decoder,
 ) -> Decoder:
     """A decoder with exactly these weights; CorruptArtifact names those that do not fit."""
     with torch.device("meta"):
-        model = Decoder(config, attention=attention)
+        model = model_class(config, attention=attention)
     check_weights(model, weights, where=where)
     own = {name: weights[name].to(torch.float32, copy=True) for name in model.state_dict()}
     model.load_state_dict(own, assign=True)

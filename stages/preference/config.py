@@ -44,10 +44,9 @@ READ_BY = {
 """Which losses read a field; all read beta."""
 
 
-class DpoConfig(Config):
-    """How a model learns to prefer."""
+class PairsConfig(Config):
+    """How pairs are read and put in order, and how a model is updated by them."""
 
-    beta: float = Field(default=0.1, gt=0, description="Weight of the distance to the reference.")
     epochs: int = Field(default=1, ge=1, description="Times every pair is seen.")
     pairs_per_batch: int = Field(default=8, ge=1, description="Pairs of one training step.")
     learning_rate: LearningRate = Field(
@@ -56,10 +55,6 @@ class DpoConfig(Config):
     )
     optimizer: OptimizerConfig = Field(
         default=OptimizerConfig(weight_decay=0.0), description="AdamW, or Muon."
-    )
-    adapter: AdapterConfig | None = Field(
-        default=None,
-        description="Train low-rank matrices beside the weights; by default the weights.",
     )
     date: TemplateDate = template_date()
     too_long: TooLong = Field(
@@ -74,6 +69,16 @@ class DpoConfig(Config):
     held_out_every: int = Field(default=50, ge=1, description="Training steps between validations.")
     precision: Precision = Field(default="bf16", description="Precision of matrix products.")
     seed: int = Field(default=0, ge=0, description="Decides the order and the held-out part.")
+
+
+class DpoConfig(PairsConfig):
+    """How a model learns to prefer."""
+
+    beta: float = Field(default=0.1, gt=0, description="Weight of the distance to the reference.")
+    adapter: AdapterConfig | None = Field(
+        default=None,
+        description="Train low-rank matrices beside the weights; by default the weights.",
+    )
 
     @property
     def loss_name(self) -> LossName:
@@ -161,3 +166,35 @@ class PreferenceConfig(DpoConfig):
         if self.sft_weight is not None:
             return self.sft_weight
         return 1.0 if self.loss in ("orpo", "cpo") else 0.0
+
+
+class RewardConfig(PairsConfig):
+    """How a model learns to score answers."""
+
+    learning_rate: LearningRate = Field(
+        default=LearningRate(peak=1e-5, warmup_share=0.1, decay="linear"),
+        description="The one phase of the run.",
+    )
+    margin: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Field of the pairs' `metadata` with the margin of each, a number: by how much "
+        "the chosen answer's score should exceed the other's before the loss is ln 2; by default "
+        "no margins.",
+    )
+    centring: float = Field(
+        default=0.0,
+        ge=0,
+        description="Weight of (chosen + rejected)², which keeps the mean of scores at 0; 0.01 "
+        "is usual.",
+    )
+    too_long: TooLong = Field(
+        default="drop",
+        description="What happens to an answer beyond the model's context: a cut one is scored at "
+        "its last token.",
+    )
+    seed: int = Field(
+        default=0,
+        ge=0,
+        description="Decides the order, the held-out part and the first weights of the score.",
+    )

@@ -233,3 +233,26 @@ def loss_of_reference(name: LossName, settings: LossSettings) -> float:
     zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     pairs = AnswerPairs(zero, zero, zero, zero, one, one)
     return float(LOSSES[name](pairs, settings))
+
+
+def bradley_terry(
+    chosen_P: Tensor,
+    rejected_P: Tensor,
+    margins_P: Tensor | None = None,
+    *,
+    centring: float = 0.0,
+) -> PreferenceLosses:
+    """The loss of a reward model, of the scores of both answers: -log sigmoid(chosen - rejected).
+
+    Bradley and Terry 1952; Ouyang et al. 2022 (arXiv 2203.02155), equation 1. A margin is taken off
+    the difference: Touvron et al. 2023 (arXiv 2307.09288), equation 2. A loss without margins
+    does not change where all scores do by the same amount; `centring` adds that much of
+    (chosen + rejected)², which keeps their mean at 0: Eisenstein et al. 2023 (arXiv 2312.09244),
+    section 2.
+    """
+    logits_P = chosen_P - rejected_P
+    loss_P = -F.logsigmoid(logits_P if margins_P is None else logits_P - margins_P)
+    if centring:
+        loss_P = loss_P + centring * (chosen_P + rejected_P).square()
+    chosen_P, rejected_P = chosen_P.detach(), rejected_P.detach()
+    return PreferenceLosses(loss_P, chosen_P, rejected_P, chosen_P - rejected_P)

@@ -21,11 +21,13 @@ def page(artifact: Artifact) -> list[Figure]:
     """Pairs used, loss, reward margin and accuracy, learning rate, gradient norm, speed."""
     if artifact.manifest.stage == "reference":
         return [reference_facts(artifact)]
+    if artifact.manifest.stage == "reward":
+        return reward_figures(artifact)
     from stages.training import figures as shared
     from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
-    loss, pairs = run.account["loss"], run.account["pairs"]
+    loss = run.account["loss"]
     name, beta = loss["name"], loss["beta"]
     compares = name not in WITHOUT_REFERENCE
     margins = shared.smoothed(run.metric("reward_margin"), run.window)
@@ -52,16 +54,7 @@ def page(artifact: Artifact) -> list[Figure]:
             ),
             ("log-probability margin won, nats", moved),
         ),
-        shared.examples_table(
-            "Preference pairs",
-            pairs,
-            ("left out: both answers equal", pairs["equal_answers"]),
-            *(
-                (f"left out: {reason}", pairs[name])
-                for name, reason in UNWRITTEN.items()
-                if pairs.get(name)
-            ),
-        ),
+        used_pairs(run),
         *shared.loss(run, f"Loss ({name})", loss_note, **levels),
         *run.curve(
             "Reward margin of chosen over rejected answers",
@@ -83,6 +76,56 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
     ]
+
+
+def reward_figures(artifact: Artifact) -> list[Figure]:
+    """Of a reward model: pairs used, loss, scores, accuracy, held-out pairs, speed."""
+    from stages.training import figures as shared
+    from stages.training.telemetry_figures import telemetry_figures
+
+    run = shared.TrainingRun(artifact, "training_step")
+    reward = run.account["reward"]
+    levels = {} if reward["margin"] or reward["centring"] else {"equal scores": math.log(2)}
+    return [
+        shared.run_facts(
+            run,
+            ("epochs", run.account["epochs"]),
+            ("margins, a field of the metadata", reward["margin"]),
+            ("centring", reward["centring"] or None),
+        ),
+        used_pairs(run),
+        *held_out_pairs(run),
+        *shared.loss(run, "Loss (Bradley-Terry)", "", **levels),
+        *run.curve(
+            "Mean scores of a step",
+            Axis("score", format=".3g"),
+            {name: run.metric(f"{name}_reward") for name in ("chosen", "rejected")},
+            note="Scores have no zero of their own; centring holds their mean near 0.",
+        ),
+        *run.curve(
+            "Accuracy, share of pairs",
+            Axis("share of pairs", format=".3f"),
+            run.raw_and_smoothed("accuracy", "reward_accuracy"),
+            levels={"chance": 0.5},
+            note="Pairs whose chosen answer has the higher score, of the pairs of a step.",
+        ),
+        *shared.optimizer_and_speed(run),
+        *telemetry_figures(run),
+    ]
+
+
+def used_pairs(run: TrainingRun) -> TableFigure:
+    """How many pairs were learnt, held out, and left out for each reason."""
+    from stages.training.figures import examples_table
+
+    pairs = run.account["pairs"]
+    unwritten = [
+        (f"left out: {reason}", pairs[name])
+        for name, reason in UNWRITTEN.items()
+        if pairs.get(name)
+    ]
+    equal = ("left out: both answers equal", pairs["equal_answers"])
+    return examples_table("Preference pairs", pairs, equal, *unwritten)
 
 
 def held_out_pairs(run: TrainingRun) -> list[Figure]:

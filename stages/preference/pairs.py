@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from artifacts_schema.errors import InputError
 from stages.engine import Context, Input
 from stages.model.config import ModelConfig
 from stages.model.files import read_tokenizer
@@ -41,14 +45,24 @@ COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
 SIDES = ("chosen", "rejected")
 
 
-def read_pairs(context: Context, start: Input, shape: ModelConfig) -> ExampleSet:
+def read_pairs(
+    context: Context,
+    start: Input,
+    shape: ModelConfig,
+    *,
+    longest: int | None = None,
+    whole: bool = False,
+) -> ExampleSet:
     """All pairs of the role (chosen, rejected), each with its prompt in the model's context.
 
+    `longest` is the most predictions of a sequence, by default as many as the context has tokens.
+    A sequence ends with its last learnt token, or `whole` as the template ends it.
     They are written by the chat template of the checkpoint `start`, or in ChatML where it has none.
     Errors are those of `read_examples`; InputError too for a template of no use, and for ChatML if
     the tokenizer has no tokens for turns.
     """
     config, tokenizer = context.config, read_tokenizer(start)
+    longest = shape.context if longest is None else longest
     described = start.read_json("tokenizer_config.json")
     template = read_template(start)
     chat_format = choose_format(
@@ -73,9 +87,9 @@ def read_pairs(context: Context, start: Input, shape: ModelConfig) -> ExampleSet
     def _read_pair(encoded: Sequence[list[EncodedRow] | Refused], unused: Counter[str]) -> ReadRow:
         examples, changed = [], None
         for one in encoded:
-            example, reason = _example(one)
+            example, reason = _example(one, whole)
             if example is not None:
-                example, reason = fit_example(example, shape.context, config.too_long)
+                example, reason = fit_example(example, longest, config.too_long)
             if example is None:
                 return ReadRow(None, reason, unused)
             examples.append(example)
@@ -113,8 +127,8 @@ def encode_pairs(
     yield from zip(encoded, encoded, strict=True)
 
 
-def _example(encoded: list[EncodedRow] | Refused) -> tuple[Example | None, str | None]:
-    """The answer up to its last learnt token, after which nothing follows; or why there is none."""
+def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example | None, str | None]:
+    """The answer up to its last learnt token, or `whole`; or why there is none."""
     if isinstance(encoded, Refused):
         return None, encoded.reason
     if len(encoded) > 1:
@@ -122,7 +136,7 @@ def _example(encoded: list[EncodedRow] | Refused) -> tuple[Example | None, str |
     learnt = [(one.marks & LEARNT) > 0 for one in encoded]
     if not learnt or not learnt[0].any():
         return None, "nothing_to_learn"
-    stop = int(np.flatnonzero(learnt[0])[-1]) + 1
+    stop = len(learnt[0]) if whole else int(np.flatnonzero(learnt[0])[-1]) + 1
     return Example(encoded[0].ids[:stop], learnt[0][:stop]), None
 
 
@@ -140,3 +154,28 @@ def _unwritten(
         if not isinstance(encoded, Refused):
             counts += count_unwritten(messages, encoded)
     return counts
+
+
+def read_margins(context: Context, ids: Sequence[str], field: str) -> NDArray[np.float32]:
+    """[pairs] The number in `field` of the metadata of each of these pairs.
+
+    InputError where one has none, or what is there is no finite number.
+    """
+    by_id: dict[str, float] = {}
+    for source in context.many("preferences"):
+        for shard in source.shards():
+            for group in shard.row_groups(["preference_id", "metadata"]):
+                for row in group.to_pylist():
+                    value = json.loads(row["metadata"]).get(field)
+                    number = isinstance(value, int | float) and not isinstance(value, bool)
+                    if number and math.isfinite(value):
+                        by_id[row["preference_id"]] = value
+    lacking = [name for name in ids if name not in by_id]
+    if lacking:
+        raise InputError(
+            f"{len(lacking)} of {len(ids)} pairs have no number '{field}' in their metadata, "
+            f"first: {lacking[0]}",
+            where="preferences",
+            hint="set margin to the field that holds it, or leave it out",
+        )
+    return np.array([by_id[name] for name in ids], dtype=np.float32)

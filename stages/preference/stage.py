@@ -7,7 +7,7 @@ from typing import Any
 from artifacts_schema import config as settings
 from artifacts_schema.errors import UsageError
 from stages.engine import Context, Inputs, Many, Maybe, One, Stage
-from stages.preference.config import DpoConfig, PreferenceConfig, ReferenceConfig
+from stages.preference.config import DpoConfig, PreferenceConfig, ReferenceConfig, RewardConfig
 from stages.training.config import TrainingExecution
 
 
@@ -168,3 +168,70 @@ class Reference(Dpo):
             reference = reference_log_probabilities(context, model, data, how)
             if how.ranks.first:
                 write_reference(context, reference, data)
+
+
+class Reward(Stage):
+    """Train a reward model on preference pairs: a score in place of the checkpoint's logits.
+
+    The loss is Bradley-Terry's, with optional margins and centring. An answer is scored at the last
+    token of the conversation, as the checkpoint's own chat template writes it, or ChatML where it
+    has none: what `apply_chat_template` gives is what the score was learnt from. What comes out is
+    no language model, and of a kind of its own: `export` releases it for
+    `AutoModelForSequenceClassification`, and stages that read a checkpoint refuse it.
+    """
+
+    name, version, reproducible = "reward", 1, "numerics"
+    inputs = {
+        "checkpoint": One("checkpoint"),
+        "preferences": Many("preferences", at_least=1),
+    }
+    outputs = {"checkpoint": "reward_model", "training_run": "training_run"}
+    libraries = Dpo.libraries
+    Config, Execution = RewardConfig, TrainingExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """See `check_tuning`."""
+        from stages.training.run_plan import check_tuning
+
+        check_tuning(config, inputs)
+
+    def run(self, context: Context) -> None:
+        from stages.model.files import read_config, read_tokenizer
+        from stages.model.reward import from_language_model
+        from stages.preference.pairs import DROPPED, read_margins, read_pairs
+        from stages.preference.reward_task import RewardTask, scored_answers
+        from stages.tokens.vocabulary import SpecialTokens
+        from stages.training.examples import ExampleClock
+        from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
+        from stages.training.runtime import runtime
+        from stages.training.schedule import schedule
+        from stages.training.start import read_start
+
+        config, start = context.config, context.one("checkpoint")
+        shape = read_config(start)
+        described = start.read_json("tokenizer_config.json")
+        special = SpecialTokens.from_config(read_tokenizer(start), described)
+        # The token that is scored takes a place too.
+        data = read_pairs(context, start, shape, longest=shape.context - 1, whole=True)
+        data = scored_answers(data, special.padding)
+        margins_N = None
+        if config.margin is not None:
+            margins_N = read_margins(context, data.ids, config.margin)
+        clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
+        with runtime(context.execution, config.precision, config.seed, steady=False) as how:
+            language_model, _ = read_start(start, how.ranks)
+            model = from_language_model(language_model, config.seed)
+            task = RewardTask(
+                data, clock, how, shape.context, margins_N=margins_N, centring=config.centring
+            )
+            phase = schedule([(clock.steps, config.learning_rate)], where=self.name)
+            settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
+            run = fit(context, model, task, settings)
+        write_tuned_checkpoint(context, run, start)
+        account = {
+            "epochs": config.epochs,
+            "reward": {"margin": config.margin, "centring": config.centring},
+            "pairs": data.account(DROPPED),
+        }
+        write_run(context, run, account)

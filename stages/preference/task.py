@@ -10,7 +10,7 @@ B rows, L tokens, P pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError, UsageError
-from artifacts_schema.kinds import Column
 from stages.engine import Context, Input
 from stages.preference.config import WITHOUT_REFERENCE, DpoConfig, LossName
 from stages.preference.losses import (
@@ -34,13 +33,11 @@ from stages.preference.losses import (
     mean_kl,
     preference_losses,
 )
+from stages.preference.pairs_task import PairsTask
 from stages.training import atomic_dir
 from stages.training.examples import Example, ExampleClock, ExampleSet, pack_rows
-from stages.training.monitor import HeldOut
 from stages.training.rows import Rows, measured_batches, on_device
 from stages.training.runtime import Runtime
-from stages.training.sample_clock import rank_rows
-from stages.training.task import MicroBatch, Task
 
 
 def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
@@ -269,28 +266,11 @@ class Objective:
         return loss_of_reference(self.name, self.settings)
 
 
-class PreferenceTask(Task):
-    """Mean loss over the pairs of a step; a micro-batch holds whole pairs.
+class PreferenceTask(PairsTask):
+    """Mean loss over the pairs of a step.
 
     Where the cross-entropy of chosen answers is added, it is a mean over the tokens of the step.
     """
-
-    columns = (
-        Column("pairs", "int64", "Preference pairs of the step."),
-        Column("chosen_reward", "float64", "Mean reward of the chosen answers."),
-        Column("rejected_reward", "float64", "Mean reward of the rejected answers."),
-        Column("reward_margin", "float64", "Mean reward of chosen over rejected answers."),
-        Column(
-            "reward_accuracy",
-            "float64",
-            "Share of pairs whose chosen answer is rewarded more.",
-        ),
-    )
-
-    held_out_columns = (
-        Column("pairs", "int64", "Preference pairs that were measured."),
-        Column("right", "int64", "Of these: pairs whose chosen answer is rewarded more."),
-    )
 
     def __init__(
         self,
@@ -301,70 +281,14 @@ class PreferenceTask(Task):
         context: int,
         objective: Objective,
     ) -> None:
-        self.data, self.reference, self.clock = data, reference, clock
-        self.runtime, self.context, self.objective = runtime, context, objective
+        super().__init__(data, clock, runtime, context)
+        self.reference, self.objective = reference, objective
         targets = [[answer.targets for answer in pair[:2]] for pair in data.rows]
         self.targets_N2 = np.array(targets, dtype=np.int64).reshape(-1, 2)
         """[pairs, 2] learnt tokens of the chosen and of the rejected answer."""
 
-    def batch(self, training_step: int) -> NDArray[np.int64]:
-        """The step's pairs, by number."""
-        return self.data.train[self.clock.batch(training_step)]
-
-    def micro_batches(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[MicroBatch]:
-        """The step's pairs, `micro_batch` of them at a time; some of the pairs on each rank."""
-        parts, kl = self._parts(batch), self._kl(model, batch)
-        for number, part in enumerate(parts, start=1):
-            self.runtime.prepare_backward(model, last=number == len(parts))
-            losses, loss, tokens = self._losses(model, part, batch, kl)
-            yield MicroBatch(
-                loss,
-                tokens,
-                {
-                    "pairs": torch.tensor(len(part)),
-                    "chosen": losses.chosen_reward_P.sum(),
-                    "rejected": losses.rejected_reward_P.sum(),
-                    "margin": losses.margin_P.sum(),
-                    "right": (losses.margin_P > 0).sum(),
-                },
-            )
-
-    def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
-        """Rewards, their margin and accuracy over the step."""
-        pairs = round(sums["pairs"][0])
-        return {
-            "pairs": pairs,
-            "chosen_reward": sums["chosen"][0] / pairs,
-            "rejected_reward": sums["rejected"][0] / pairs,
-            "reward_margin": sums["margin"][0] / pairs,
-            "reward_accuracy": sums["right"][0] / pairs,
-        }
-
-    def held_out(self, model: nn.Module) -> list[HeldOut]:
-        """The loss over the held-out pairs, and how many of them have the right order."""
-        pairs = self.data.held_out
-        if not len(pairs):
-            return []
-        kl = self._kl(model, pairs)
-        total, right = 0.0, 0
-        for part in self._parts(pairs):
-            losses, loss, _ = self._losses(model, part, pairs, kl)
-            total += loss.double().item()
-            right += int((losses.margin_P > 0).sum())
-        ranks = self.runtime.ranks
-        sums_2 = ranks.sum(torch.tensor([total, right], dtype=torch.float64, device=ranks.device))
-        total, right = float(sums_2[0]), round(float(sums_2[1]))
-        return [HeldOut("all", total, None, counts={"pairs": len(pairs), "right": right})]
-
-    def _parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""
-        size, ranks = self.runtime.micro_batch, self.runtime.ranks
-        own = chosen[rank_rows(len(chosen), ranks.row, ranks.layout.rows)]
-        most = -(-len(chosen) // ranks.layout.rows)
-        return [own[start : start + size] for start in range(0, most, size)]
-
     @torch.no_grad()
-    def _kl(self, model: nn.Module, batch: NDArray[np.int64]) -> Tensor | float:
+    def prepare(self, model: nn.Module, batch: NDArray[np.int64]) -> Tensor | float:
         """kto's estimate over all pairs of `batch`, on all ranks; 0 for other losses."""
         if not self.objective.has_mismatches:
             return 0.0
@@ -372,7 +296,7 @@ class PreferenceTask(Task):
         assert reference is not None, "kto's reference has mismatched answers"
         ranks, device = self.runtime.ranks, self.runtime.device
         total = torch.zeros((), dtype=torch.float32, device=device)
-        for part in self._parts(batch):
+        for part in self.parts(batch):
             alone = [self.data.rows[index][2:] for index in part.tolist()]
             rows = pack_pairs(alone, self.context, self.runtime.parallel.pieces)
             (policy_P,) = _log_probabilities(model, rows, len(part), 1, self.runtime)
@@ -381,14 +305,14 @@ class PreferenceTask(Task):
         mean = ranks.sum(total[None])[0] / len(batch)
         return mean_kl(mean)
 
-    def _losses(
+    def losses(
         self,
         model: nn.Module,
         part: NDArray[np.int64],
         batch: NDArray[np.int64],
-        kl: Tensor | float = 0.0,
+        prepared: Tensor | float = 0.0,
     ) -> tuple[PreferenceLosses, Tensor, int]:
-        """Losses of the pairs of `part`, their share of the loss of `batch`, and tokens read."""
+        """See `PairsTask.losses`; `prepared` is kto's KL."""
         pairs = [self.data.rows[index][:2] for index in part.tolist()]
         rows = pack_pairs(pairs, self.context, self.runtime.parallel.pieces)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
@@ -407,7 +331,7 @@ class PreferenceTask(Task):
                 *reference,
                 targets_P2[:, 0],
                 targets_P2[:, 1],
-                kl,
+                prepared,
             ),
             self.objective.settings,
         )

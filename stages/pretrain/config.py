@@ -268,6 +268,23 @@ class SkipConfig(Config):
         return self
 
 
+class DistillationConfig(Config):
+    """How a teacher's distributions are learnt."""
+
+    divergence: Literal["forward", "reverse", "mixed"] = Field(
+        default="forward",
+        description="`forward`: KL(teacher, model); `reverse`: KL(model, teacher); `mixed`: the "
+        "mean of both.",
+    )
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Share of the divergence in the loss; the rest is the cross-entropy of the "
+        "tokens.",
+    )
+
+
 class PretrainConfig(Config):
     """What model is trained, on how many tokens of what."""
 
@@ -297,6 +314,10 @@ class PretrainConfig(Config):
         default=None,
         description="Train low-rank matrices beside the weights of the input checkpoint; by "
         "default the weights.",
+    )
+    distillation: DistillationConfig | None = Field(
+        default=None,
+        description="Learn the distributions of the input `teacher`; by default the tokens alone.",
     )
     optimizer_state: Literal["fresh", "keep"] = Field(
         default="fresh", description="Whether to take over the moments of the input checkpoint."
@@ -359,4 +380,10 @@ class SftConfig(PretrainConfig):
     checkpoints: CheckpointsConfig = Field(
         default=CheckpointsConfig(before_decay=False),
         description="Permanent checkpoints on the way.",
+    )
+    embedding_noise: float = Field(
+        default=0.0,
+        ge=0,
+        description="NEFTune: alpha of the noise that is added to embeddings in training steps, "
+        "uniform in ±alpha / √(tokens of the document · width); 5 to 15 are usual, 0 is none.",
     )

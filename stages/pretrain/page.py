@@ -152,6 +152,16 @@ def page(artifact: Artifact) -> list[Figure]:
         "Mean cross-entropy of a step's targets; held-out loss is over all held-out sources, "
         "whose shares are not those of the mixture."
     )
+    distillation = artifact.manifest.config.get("distillation")
+    divergences: list[Figure] = []
+    if distillation is not None:
+        loss_note += " In a step's loss the divergence from the teacher has its share."
+        divergences = run.curve(
+            f"Divergence from the teacher ({distillation.get('divergence', 'forward')}), nats",
+            shared.LOSS,
+            run.raw_and_smoothed("divergence", "divergence"),
+            note="Mean over a step's targets.",
+        )
     return [
         shared.run_facts(run),
         own.model_facts(run),
@@ -159,6 +169,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *held_out,
         *(held_out_tables(artifact, FIRST_AND_LAST) if held_out else []),
         *shared.loss(run, "Training loss, nats", loss_note),
+        *divergences,
         *shared.loss_by_source(run),
         *training_bits(run),
         *shared.optimizer_and_speed(run),

@@ -231,14 +231,27 @@ def check_plan(config: PretrainConfig, inputs: Inputs) -> None:
         lambda: _check_held_out(held_out),
         lambda: _check_reserved_tokens(config, train, inputs.get("tokenizer", ())),
         lambda: _check_groups(config, start),
+        lambda: _check_teacher(config, inputs),
         lambda: check_tokenizers(
-            [*inputs.get("tokenizer", ()), *inputs.get("checkpoint", ()), *train, *held_out]
+            [
+                *inputs.get("tokenizer", ()),
+                *inputs.get("checkpoint", ()),
+                *train,
+                *held_out,
+                *inputs.get("teacher", ()),
+            ]
         ),
     )
 
 
 def check_layout(config: PretrainConfig, layout: Layout, inputs: Inputs) -> None:
     """Raise UsageError where a layout cannot divide the model, or the sequences of a phase."""
+    if config.distillation is not None and layout.world > 1:
+        raise UsageError(
+            "a teacher's records are read by one process",
+            where="execution.layout",
+            hint="leave the layout out, or learn the tokens alone",
+        )
     start = next(iter(inputs.get("checkpoint", ())), None)
     shape = config.model if start is None else model_shape(start)
     if layout.world == 1 or shape is None:
@@ -248,6 +261,27 @@ def check_layout(config: PretrainConfig, layout: Layout, inputs: Inputs) -> None
     # What the vocabulary is padded to is known when tokens are packed.
     layout.check_model(shape.with_vocabulary(layout.tensor), lengths)
     check_adapter_layout(config.adapter, layout)
+
+
+def _check_teacher(config: PretrainConfig, inputs: Inputs) -> None:
+    """A teacher for each of the token shards, or none; and a loss that has room for it."""
+    teachers, train = len(inputs.get("teacher", ())), len(inputs.get("train", ()))
+    if config.distillation is None:
+        if teachers:
+            raise UsageError(
+                "is not set, but there is a teacher",
+                where="distillation",
+                hint="set it, as {divergence: forward}, or leave the teacher out",
+            )
+        return
+    if teachers != train:
+        raise UsageError(
+            f"{train} token shards have {teachers} teachers",
+            where="teacher",
+            hint="give one for each of train, in the same order",
+        )
+    if config.objective.z_loss or any(one.name != "causal" for one in config.objective.parts):
+        raise UsageError("a teacher predicts each next token, without a z_loss", where="objective")
 
 
 def _check_start(config: PretrainConfig, start: Upstream | None) -> None:

@@ -22,7 +22,7 @@ from stages.model.files import WEIGHTS_FILE
 from stages.model.tensor_files import has_tensors, open_tensors
 from stages.parallel.ranks import CPU, Ranks
 from stages.pretrain.checkpoints import starting_progress
-from stages.pretrain.config import PretrainConfig
+from stages.pretrain.config import PretrainConfig, SftConfig
 from stages.pretrain.objectives import Objective, build_objective
 from stages.pretrain.plan import Plan, check_tokenizer, make_plan
 from stages.pretrain.plan_check import check_architecture, check_length
@@ -35,6 +35,8 @@ from stages.tokens.chat_template import (
 )
 from stages.training.adapters import attach
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
+from stages.training.distillation import Distillation
+from stages.training.embedding_noise import EmbeddingNoise
 from stages.training.fit import ResumeState
 from stages.training.loop import Progress
 from stages.training.permanent import TRAINED
@@ -149,6 +151,7 @@ class RunSetup:
     plan: Plan
     objective: Objective
     begin: Progress
+    teachers: Sequence[Input] = ()
 
     @classmethod
     def from_inputs(cls, config: PretrainConfig, inputs: Mapping[str, Sequence[Input]]) -> RunSetup:
@@ -173,6 +176,7 @@ class RunSetup:
             plan=plan,
             objective=build_objective(config.objective, shards, tokenizer, config.seed),
             begin=starting_progress(config, plan, start),
+            teachers=inputs.get("teacher", ()),
         )
 
     @property
@@ -211,4 +215,23 @@ class RunSetup:
     def task(self, runtime: Runtime) -> PretrainTask:
         """What the training loop is given."""
         clock, held_out = self.plan.clock, self.held_out
-        return PretrainTask(self.shards, clock, held_out, runtime, self.objective, self.rope)
+        chosen, teacher = self.config.distillation, None
+        if chosen is not None:
+            teacher = Distillation.from_inputs(
+                self.teachers,
+                self.train,
+                self.shards,
+                kind=chosen.divergence,
+                weight=chosen.weight,
+            )
+        alpha = self.config.embedding_noise if isinstance(self.config, SftConfig) else 0.0
+        return PretrainTask(
+            self.shards,
+            clock,
+            held_out,
+            runtime,
+            self.objective,
+            self.rope,
+            noise=EmbeddingNoise(alpha, self.config.seed) if alpha else None,
+            teacher=teacher,
+        )

@@ -30,6 +30,7 @@ class Pretrain(Stage):
         "held_out": Many("token_shards"),
         "tokenizer": One("tokenizer"),
         "checkpoint": Maybe("checkpoint"),
+        "teacher": Many("teacher_log_probabilities"),
     }
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "safetensors", "numpy", "pyarrow")
@@ -148,6 +149,7 @@ class Sft(Pretrain):
         "held_out": Many("token_shards"),
         "tokenizer": One("tokenizer"),
         "checkpoint": One("checkpoint"),
+        "teacher": Many("teacher_log_probabilities"),
     }
     Config = SftConfig
 
@@ -157,6 +159,18 @@ class Sft(Pretrain):
         super().check_plan(config, inputs)
         if any(part.name != "causal" for part in config.objective.parts):
             raise UsageError("conversations are learnt token by token", where="objective")
+
+    @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """As `pretrain`; and noise is of whole rows under the first layer."""
+        super().check_layout(config, execution, inputs)
+        for name in ("tensor", "pipeline", "context"):
+            if config.embedding_noise and getattr(execution.layout, name) > 1:
+                raise UsageError(
+                    "embedding_noise is drawn for whole rows",
+                    where=f"execution.layout.{name}",
+                    hint="divide by data, shard and expert, or leave the noise out",
+                )
 
     @classmethod
     def check_setup(cls, setup: RunSetup) -> None:

@@ -7,6 +7,7 @@ comes with another rotary base, or with a scaling, by phase.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +27,9 @@ from stages.pretrain.config import ObjectiveConfig, PhaseConfig
 from stages.pretrain.objectives import Objective
 from stages.scoring.likelihood import unigram_nll
 from stages.training.diagnosis import documents_of_step
+from stages.training.distillation import Distillation, DistilledRows
+from stages.training.embedding_noise import EmbeddingNoise
+from stages.training.losses import TrainedRows
 from stages.training.monitor import HeldOut
 from stages.training.rows import (
     Groups,
@@ -175,6 +179,9 @@ class RopeByPhase:
             model.set_rope(base, scaling)
 
 
+_DIVERGENCE = Column(
+    "divergence", "float64", "Mean divergence from the teacher, nats; `loss` has it by its weight."
+)
 _Z_LOSS = Column("z_loss", "float64", "Mean of the weighted log² Z, which `loss` does not hold.")
 
 
@@ -190,6 +197,10 @@ class Sequences:
     groups_BL: NDArray[np.int64]
     filled: int = 0
     """Rows at the end without tokens or targets, so that every rank has the same number."""
+    first: int = 0
+    """Number of the first row in the step's batch, which all ranks share."""
+    records_BL: NDArray[Any] | None = None
+    """A teacher's, of each token."""
 
     def of_context(self, ranks: Ranks) -> Sequences:
         """The tokens of each sequence that this rank has, of those that share sequences."""
@@ -213,16 +224,19 @@ class PretrainTask(Task):
         runtime: Runtime,
         objective: Objective | None = None,
         rope: RopeByPhase | None = None,
+        noise: EmbeddingNoise | None = None,
+        teacher: Distillation | None = None,
     ) -> None:
         self.shards, self.clock, self.held_out_set = shards, clock, held_out
-        self.runtime, self.rope = runtime, rope
+        self.runtime, self.rope, self.noise, self.teacher = runtime, rope, noise, teacher
         self.objective = objective or Objective(ObjectiveConfig())
         self.z_loss = self.objective.config.z_loss
         self.prefixes = not self.objective.is_causal
         self.lengths = [phase.sequence_length for phase in clock.phases]
         self.groups = Groups.from_tokens(shards.sources, shards.languages)
         self.by_source = SourceMetrics(self.groups, shards.token_bytes())
-        self.columns = (*self.by_source.columns(), *([_Z_LOSS] if self.z_loss else []))
+        own = ([_Z_LOSS] if self.z_loss else []) + ([_DIVERGENCE] if teacher else [])
+        self.columns = (*self.by_source.columns(), *own)
 
     def batch(self, training_step: int) -> Sequences | None:
         """The step's sequences, from the shards; None if the run skips it."""
@@ -238,11 +252,14 @@ class PretrainTask(Task):
         groups_BL = self.groups.numbers(
             self.shards, batch.sources_B, batch.sequences_B, rows.documents_BL
         )
+        records_BL = None
+        if self.teacher is not None:
+            records_BL = self.teacher.read(batch.sources_B, batch.sequences_B)
         filled = self.runtime.rows_of_step(total) - len(rows)
         if filled:
             rows = rows.padded(filled)
             groups_BL = np.pad(groups_BL, ((0, filled), (0, 0)))
-        return Sequences(training_step, rows, groups_BL, filled)
+        return Sequences(training_step, rows, groups_BL, filled, own.start, records_BL)
 
     def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
@@ -251,21 +268,39 @@ class PretrainTask(Task):
         batch = batch.of_context(self.runtime.ranks)
         targets = self.runtime.ranks.sum_number(batch.rows.targets)
         parts = list(batch.split(self.runtime.micro_batch))
-        for number, trained in self.runtime.passes(
-            model, [rows for rows, _ in parts], targets=targets, z_loss=self.z_loss
-        ):
-            if number is None:
-                yield MicroBatch(trained.loss, 0)
-                continue
-            part, groups_BL = parts[number]
-            sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
-            if self.z_loss:
-                sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
-            yield MicroBatch(trained.loss, part.tokens, sums)
+        rows_of_parts = [rows for rows, _ in parts]
+        noisy: AbstractContextManager[None] = nullcontext()
+        if self.noise is not None:
+            noisy = self.noise.applied(model, rows_of_parts, batch.training_step, batch.first)
+        with noisy:
+            for number, trained in self._passes(model, batch, rows_of_parts, targets):
+                if number is None:
+                    yield MicroBatch(trained.loss, 0)
+                    continue
+                part, groups_BL = parts[number]
+                sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
+                if self.z_loss:
+                    sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
+                if isinstance(trained, DistilledRows):
+                    sums |= {"divergence": trained.divergence}
+                yield MicroBatch(trained.loss, part.tokens, sums)
+
+    def _passes(
+        self, model: nn.Module, batch: Sequences, parts: Sequence[Rows], targets: int
+    ) -> Iterator[tuple[int | None, TrainedRows]]:
+        """See `Runtime.passes`; with a teacher its divergence is in the loss."""
+        if self.teacher is None or batch.records_BL is None:
+            yield from self.runtime.passes(model, parts, targets=targets, z_loss=self.z_loss)
+            return
+        size = self.runtime.micro_batch
+        records = [batch.records_BL[n * size : (n + 1) * size] for n in range(len(parts))]
+        yield from self.teacher.passes(self.runtime, model, parts, records, targets=targets)
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
-        """Loss, bits per byte, targets and tokens by source and language; the z-loss."""
+        """Loss, bits per byte, targets and tokens by source and language; what else is learnt."""
         values = self.by_source.measures(sums)
+        if self.teacher is not None:
+            values["divergence"] = sums["divergence"][0]
         return {**values, "z_loss": sums["z_loss"][0]} if self.z_loss else values
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:

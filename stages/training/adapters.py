@@ -127,7 +127,18 @@ def adapter_files(
     plain |= {"inference_mode": True, "target_modules": names, "task_type": "CAUSAL_LM"}
     text = json.dumps(plain, indent=2, sort_keys=True, default=sorted) + "\n"
     metadata = {"format": "pt", BASE: base_digest(base)}
-    return {CONFIG_FILE: text.encode("utf-8"), WEIGHTS_FILE: save(tensors, metadata)}
+    weights_file = _with_sorted_metadata(save(tensors, metadata))
+    return {CONFIG_FILE: text.encode("utf-8"), WEIGHTS_FILE: weights_file}
+
+
+def _with_sorted_metadata(raw: bytes) -> bytes:
+    """The same safetensors file; the library writes several entries of metadata in random order."""
+    end = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    text += b" " * (-len(text) % 8)  # Tensors begin at a multiple of eight.
+    return len(text).to_bytes(8, "little") + text + raw[end:]
 
 
 def base_digest(matrices: Mapping[str, Tensor]) -> str:

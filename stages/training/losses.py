@@ -353,12 +353,12 @@ class Arithmetic:
         states: Tensor | None = None,
     ) -> Tensor:
         """`losses`; of layers that end before the last, the states after them."""
-        targets = _TargetTokens.from_rows(rows, self.device)
+        targets = TargetTokens.from_rows(rows, self.device)
 
         def token_losses(x_ND: Tensor, layer: OutputLayer) -> Tensor:
             return linear_cross_entropy(targets.select(x_ND), layer, targets.targets_M)
 
-        made: Tensor = self._forward(model, rows, token_losses, layers, states)
+        made: Tensor = self.forward(model, rows, token_losses, layers, states)
         if layers is not None and layers.stop < model.config.layers:  # type: ignore[union-attr, operator]
             return made
         return targets.spread(made).view(rows.targets_BL.shape)
@@ -385,7 +385,7 @@ class Arithmetic:
         z_loss: float = 0.0,
     ) -> TrainedRows | Tensor:
         """`train`; of layers that end before the last, the states after them."""
-        tokens = _TargetTokens.from_rows(rows, self.device)
+        tokens = TargetTokens.from_rows(rows, self.device)
         divisor = max(targets, 1)
 
         def mean_loss(x_ND: Tensor, layer: OutputLayer) -> MeanLoss:
@@ -393,7 +393,7 @@ class Arithmetic:
                 tokens.select(x_ND), layer, tokens.targets_M, divisor=divisor, z_loss=z_loss
             )
 
-        made = self._forward(model, rows, mean_loss, layers, states)
+        made = self.forward(model, rows, mean_loss, layers, states)
         if isinstance(made, Tensor):
             return made
         loss, losses_M, log_z_M = made
@@ -404,13 +404,13 @@ class Arithmetic:
             z_loss * log_z_M.square().sum() / divisor,
         )
 
-    def _forward(
+    def forward(
         self,
         model: nn.Module,
         rows: Rows,
         loss: Callable[[Tensor, OutputLayer], Any],
-        layers: range | None,
-        states: Tensor | None,
+        layers: range | None = None,
+        states: Tensor | None = None,
     ) -> Any:
         """`loss` of the states [N, D] of a `stages.model.decoder.Decoder` and its output layer.
 
@@ -452,7 +452,7 @@ def _compiled() -> Differentiated:
 
 
 @dataclass(frozen=True)
-class _TargetTokens:
+class TargetTokens:
     """The tokens that have a target, found before anything is on the device.
 
     `index_M` are their places among all, `inverse_N` leads back: M for a token without a target.
@@ -463,7 +463,7 @@ class _TargetTokens:
     targets_M: Tensor
 
     @classmethod
-    def from_rows(cls, rows: Rows, device: torch.device) -> _TargetTokens:
+    def from_rows(cls, rows: Rows, device: torch.device) -> TargetTokens:
         targets_N = rows.targets_BL.ravel()
         index_M = np.flatnonzero(targets_N != IGNORED)
         inverse_N = np.full(targets_N.size, len(index_M), dtype=np.int64)
@@ -486,7 +486,7 @@ class _SelectRows(Function):
     """Rows of a matrix by number; backwards it reads by number too, where autograd would add."""
 
     @staticmethod
-    def forward(ctx: Any, x_ND: Tensor, chosen: _TargetTokens) -> Tensor:
+    def forward(ctx: Any, x_ND: Tensor, chosen: TargetTokens) -> Tensor:
         ctx.chosen = chosen
         return x_ND.index_select(0, chosen.index_M)
 

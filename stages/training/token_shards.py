@@ -269,6 +269,14 @@ class TokenShards:
             chosen[file] = np.array(sorted(rows), dtype=np.int64)
         return self._numbered(chosen)
 
+    def sidecar(self, inputs: Sequence[Input], ending: str) -> ShardFiles:
+        """Files of other outputs that have a value for each token of these shards.
+
+        `inputs` are as many as those of the shards, in their order; a file lies at the path of its
+        token file, with another `ending`.
+        """
+        return ShardFiles(inputs, self._tables, ending)
+
     def _numbered(self, lines: Mapping[int, Indices]) -> dict[str, Indices]:
         results = {}
         for number, source in enumerate(self.sources):
@@ -347,7 +355,7 @@ class ShardFiles:
 
     def _read_row(self, file: int, line: int, raw_L: NDArray[Any]) -> None:
         descriptor, done = self._descriptor(file, raw_L.itemsize), 0
-        view = memoryview(raw_L.data).cast("B")
+        view = memoryview(raw_L.view(np.uint8).data)
         while done < len(view):  # One call may give a part of it.
             try:
                 size = os.preadv(descriptor, [view[done:]], line * len(view) + done)

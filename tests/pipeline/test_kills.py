@@ -50,6 +50,9 @@ STEPS = [
     "dpo",
     "reference",
     "preference",
+    "reward",
+    "teacher",
+    "student",
     "merge_checkpoints",
     "evaluate",
     "score",
@@ -62,7 +65,7 @@ STEPS = [
     "export_gguf",
 ]
 """One step of each stage; of `filter` also one that decides on conversations and pairs, of `dedup`
-also one that finds passages of an earlier run's index."""
+also one that finds passages of an earlier run's index, of `pretrain` also one with a teacher."""
 
 QUICK = ("signals[web]", "dedup", "pack", "pretrain")
 """Stages of each shape that `make test` kills; the full tier kills all."""

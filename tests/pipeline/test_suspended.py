@@ -29,6 +29,7 @@ WITHOUT_SHARDS = {
     "pretrain": "measured",
     "reference": "checkpoint files written",
     "preference": "checkpoint written",
+    "reward": "checkpoint written",
     "import_scores": "payload written",
     "score": "payload written",
     "merge_checkpoints": "payload written",

@@ -1,9 +1,9 @@
-"""`IngotForCausalLM`: the decoder under `transformers`' Auto classes.
+"""Decoders under `transformers`' Auto classes: language models, and reward models.
 
     import stages.model.huggingface.auto_classes
     model = AutoModelForCausalLM.from_pretrained(folder)
 
-Importing this module registers the two classes. A folder that needs them has no code in it:
+Importing this module registers the classes. A folder that needs them has no code in it:
 without this import the Auto classes refuse its `model_type`, and `trust_remote_code` has nothing
 to trust. When it generates, attention continues from the keys and values of earlier calls.
 
@@ -20,12 +20,13 @@ from torch.nn import functional as F
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
     GenerationMixin,
     PreTrainedConfig,
     PreTrainedModel,
 )
 from transformers.cache_utils import Cache, DynamicCache
-from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.modeling_outputs import CausalLMOutputWithPast, SequenceClassifierOutputWithPast
 
 from stages.model.cache import CachedAttention
 from stages.model.config import ModelConfig
@@ -62,7 +63,7 @@ class IngotConfig(PreTrainedConfig):
     @property
     def resolved(self) -> ModelConfig:
         """The decoder's own config; InputError names what is wrong with it."""
-        values = {**vars(self), "model_type": self.model_type}
+        values = {**vars(self), "model_type": self.model_type, "architectures": None}
         return from_config(values, where="config.json")
 
 
@@ -104,9 +105,7 @@ class IngotForCausalLM(PreTrainedModel, GenerationMixin):
         if past_key_values is None and use_cache and not self.training:
             past_key_values = DynamicCache(config=self.config)
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
-        documents_BT = None
-        if attention_mask is not None and not attention_mask.all():
-            documents_BT = attention_mask.long() - 1  # -1 is padding
+        documents_BT = _documents(attention_mask)
         if past and position_ids is None:
             rows = input_ids.new_empty((len(input_ids), past + input_ids.shape[1]))
             position_ids = default_positions(rows, documents_BT)[:, past:]
@@ -148,5 +147,44 @@ class IngotForCausalLM(PreTrainedModel, GenerationMixin):
         """No-op: the decoder draws its own weights, from its own seed."""
 
 
+class IngotForSequenceClassification(PreTrainedModel):
+    """A reward model: the score of a sequence, read at its last token that is no padding."""
+
+    config_class = IngotConfig
+    base_model_prefix = "model"
+    _supports_sdpa = True
+
+    def __init__(self, config: IngotConfig) -> None:
+        super().__init__(config)
+        self.model = Decoder(config.resolved)
+        self.score = torch.nn.Linear(self.model.config.width, 1, bias=False)
+        self.post_init()
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
+    ) -> SequenceClassifierOutputWithPast:
+        """Scores as `logits` [batch, 1]; padding is on either side, as the mask says."""
+        scores_BLN = self.model(
+            input_ids,
+            documents_BL=_documents(attention_mask),
+            output=lambda x_BLD, _: self.score(x_BLD),
+        )
+        places_L = torch.arange(input_ids.shape[1], device=input_ids.device)
+        last_B = (places_L * (input_ids != self.config.pad_token_id)).argmax(-1)
+        rows_B = torch.arange(len(input_ids), device=input_ids.device)
+        return SequenceClassifierOutputWithPast(logits=scores_BLN[rows_B, last_B])
+
+    def _init_weights(self, module: torch.nn.Module) -> None:
+        """No-op: the weights are those of a folder."""
+
+
+def _documents(attention_mask: Tensor | None) -> Tensor | None:
+    """0 for a token, -1 for padding; None where there is none."""
+    if attention_mask is None or attention_mask.all():
+        return None
+    return attention_mask.long() - 1
+
+
 AutoConfig.register("ingot", IngotConfig)
 AutoModelForCausalLM.register(IngotConfig, IngotForCausalLM)
+AutoModelForSequenceClassification.register(IngotConfig, IngotForSequenceClassification)

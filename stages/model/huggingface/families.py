@@ -17,8 +17,9 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import build
-from stages.model.huggingface.family import MOST_LAYERS, Family, Fields, Weight
+from stages.model.huggingface.family import CLASSIFIER, MOST_LAYERS, Family, Fields, Weight
 from stages.model.huggingface.native_families import DeepseekV3, Llama, Olmo2, Qwen3, SmolLM3
+from stages.model.reward import SCORE
 
 
 class Ingot(Family):
@@ -84,13 +85,21 @@ def to_config(
     eos: int | list[int] | None,
     pad: int | None,
     dtype: str = "float32",
+    reward: bool = False,
 ) -> dict[str, Any]:
     """`config.json` of `config` with the ids of the tokenizer's special tokens.
 
     `dtype` is the type that `transformers` loads the weights in. Written so that transformers 4
-    reads it too.
+    reads it too. With `reward` it is that of a reward model: a class for sequence classification
+    with one label, whose pipelines give the score itself and not its sigmoid.
     """
     family = family_of(config)
+    labels = {
+        "architectures": [family.classifier],
+        "id2label": {"0": "reward"},
+        "label2id": {"reward": 0},
+        "problem_type": "regression",
+    }
     return {
         **family.fields(config),
         "architectures": [family.architecture],
@@ -100,12 +109,17 @@ def to_config(
         "pad_token_id": pad,
         "dtype": dtype,
         "torch_dtype": dtype,
+        **(labels if reward else {}),
     }
 
 
-def published_weights(config: ModelConfig) -> list[Weight]:
-    """The decoder's weights, each with the names that its family publishes it by."""
-    return list(family_of(config).weights(config, Fields({}, "")))
+def published_weights(config: ModelConfig, *, reward: bool = False) -> list[Weight]:
+    """The decoder's weights, each with the names that its family publishes it by.
+
+    With `reward` those of a reward model.
+    """
+    score = [Weight(SCORE, (SCORE,))] if reward else []
+    return [*family_of(config).weights(config, Fields({}, "")), *score]
 
 
 def to_weights(model: Decoder) -> dict[str, Tensor]:
@@ -121,9 +135,13 @@ def to_weights(model: Decoder) -> dict[str, Tensor]:
 def from_config(values: Mapping[str, Any], *, where: str) -> ModelConfig:
     """The config of a published `config.json`.
 
-    InputError names what the decoder cannot express, or what is no config at all.
+    InputError names what the decoder cannot express, a class that writes no text, or what is no
+    config at all.
     """
     fields = Fields(values, where)
+    for name in fields.sequence("architectures") or ():
+        if str(name).endswith(CLASSIFIER):
+            raise fields.wrong("architectures", f"names {str(name)[:80]}, which writes no text")
     shape = _find_family(fields).shape(fields)
     try:
         return ModelConfig.parse(shape, where=where)

@@ -278,6 +278,9 @@ def _reorder_rotary(weight_RD: Tensor, plain: int, rotary: int, *, to_pairs: boo
     return heads[:, head].flatten(0, 1)
 
 
+CLASSIFIER = "ForSequenceClassification"
+"""How the names of classes of `transformers` end that score whole sequences."""
+
 MOST_LAYERS = 4096
 """Far more than any published model has; a config of a billion would exhaust the memory."""
 
@@ -290,6 +293,11 @@ class Family(ABC):
     """Name of the class that loads the weights."""
     register: ClassVar[str | None] = None
     """Module to import before the Auto classes know the model; None for those of `transformers`."""
+
+    @property
+    def classifier(self) -> str:
+        """Name of the class that scores sequences, for reward models."""
+        return self.architecture.replace("ForCausalLM", CLASSIFIER)
 
     @abstractmethod
     def objection(self, config: ModelConfig) -> str | None:

@@ -22,7 +22,7 @@ from stages.model.config import ModelShape
 from stages.pack.stage import PackChat
 from stages.parallel.layout import Layout
 from stages.preference.stage import Dpo
-from stages.pretrain.config import PretrainConfig
+from stages.pretrain.config import PretrainConfig, SftConfig
 from stages.pretrain.stage import Sft
 from stages.training.config import TrainingExecution
 
@@ -32,12 +32,13 @@ EXECUTION = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every"
 RATE = {"warmup_share": 0.2, "decay": "linear"}
 
 
-def config_of(stage, batch=7, epochs=2):
+def config_of(stage, batch=7, epochs=2, noise=0.0):
     """No batch can be divided by the ranks, and dpo's last is smaller."""
     common = {"precision": "fp32", "held_out_every": 3}
     if stage is Sft:
         phase = {"epochs": epochs, "sequences_per_batch": batch}
-        return {**common, "phases": [{**phase, "learning_rate": {"peak": 1e-2, **RATE}}]}
+        phases = [{**phase, "learning_rate": {"peak": 1e-2, **RATE}}]
+        return {**common, "phases": phases, "embedding_noise": noise}
     rate = {"peak": 1e-3, **RATE}
     own = {"held_out_share": 0.2, "epochs": epochs, "pairs_per_batch": batch}
     return {**common, **own, "learning_rate": rate}
@@ -161,6 +162,29 @@ def test_ranks_tune_as_one_process_does(tune, stage, layout):
     assert weights.keys() == expected_weights.keys()
     for name, weight in expected_weights.items():
         assert np.allclose(weights[name], weight, atol=1e-4), name
+
+
+@pytest.mark.parametrize("layout", [{"data": 2}, {"shard": 2}], ids=["copies", "parts"])
+def test_ranks_see_the_noise_of_one_process(tune, layout):
+    _, metrics, held_out, weights = tune(Sft, layout, noise=15.0)
+    _, expected, _, expected_weights = tune(Sft, noise=15.0)
+    assert_alike(metrics, expected)
+    for name, weight in expected_weights.items():
+        assert np.allclose(weights[name], weight, atol=1e-4), name
+    _, quiet, quiet_held_out, _ = tune(Sft)
+    assert quiet["loss"][0] != expected["loss"][0]
+    assert quiet_held_out["loss"][0] == pytest.approx(held_out["loss"][0], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tensor", "pipeline", "context"])
+def test_noise_is_not_divided_by_matrices_layers_or_tokens(name):
+    shape = ModelShape(width=32, layers=2, heads=4, kv_heads=2, context=64)
+    config = SftConfig(model=shape, embedding_noise=5.0)
+    with pytest.raises(UsageError, match="embedding_noise") as caught:
+        Sft.check_layout(config, TrainingExecution(layout={name: 2}), {})
+    assert caught.value.where == f"execution.layout.{name}"
+    Sft.check_layout(SftConfig(model=shape), TrainingExecution(layout={name: 2}), {})
+    Sft.check_layout(config, TrainingExecution(layout={"data": 2, "shard": 2}), {})
 
 
 @pytest.mark.parametrize("name", ["pipeline", "context"])

@@ -12,11 +12,13 @@ from tokenizers import AddedToken, Tokenizer
 from artifacts_schema.errors import InputError
 from stages.examples.messages import message
 from stages.model.files import model_files, read_model
+from stages.model.reward import read_reward_model
 from stages.preference.pairs import encode_pairs
-from stages.preference.stage import Dpo, Reference
+from stages.preference.stage import Dpo, Reference, Reward
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat_template import make_trained_record
 from stages.training.chat_format import JinjaFormat, Learning
+from stages.training.examples import held_out_split
 from stages.training.token_marks import LEARNT
 from tests.stages.training.test_chat_templates import SPECIAL, template_of
 
@@ -216,3 +218,25 @@ def test_a_reference_of_another_day_is_refused(tuned, run_stage, given):
             {**inputs, "reference": [(made, "reference")]},
             QUICK,
         )
+
+
+@pytest.mark.parametrize("name", ["llama3", "qwen3", "ours"])
+def test_a_score_is_of_the_ids_that_transformers_renders(
+    tuned, run, read_input, read_table, tokenizer, name
+):
+    rows = [pair(n, TALK, "yes " * (n % 5 + 1), "no") for n in range(20)]
+    manifest = run(Reward, tuned(name), rows, held_out_share=0.5)
+    model = read_reward_model(read_input(manifest, "checkpoint"))
+    _, held_out = held_out_split([row["preference_id"] for row in rows], 0.5, seed=0)
+    losses = []
+    for row in (rows[index] for index in held_out.tolist()):
+        with torch.no_grad():
+            chosen, rejected = (
+                model(torch.tensor([rendered(tokenizer, name, [*row["prompt"], *row[side]])]))[
+                    0, -1
+                ]
+                for side in ("chosen", "rejected")
+            )
+        losses.append(torch.nn.functional.softplus(rejected - chosen).item())
+    last = read_table(manifest, "training_run", "held_out.parquet").to_pylist()[-1]
+    assert last["loss"] == pytest.approx(np.mean(losses), rel=1e-4)

@@ -166,3 +166,40 @@ def test_a_phase_has_tokens_or_epochs():
     masked = SftConfig.parse({"objective": {"parts": [{"name": "masked"}]}}, where="sft")
     with pytest.raises(UsageError, match="token by token"):
         Sft.check_plan(masked, {})
+
+
+def test_noise_on_embeddings_changes_training_alone(sft, read_input, read_table):
+    """Held-out losses have none: that before the first step is the checkpoint's."""
+    runs = [sft(), sft(embedding_noise=5.0), sft(embedding_noise=5.0, seed=1)]
+    first = [read_table(run, "training_run", "held_out.parquet")["loss"][0].as_py() for run in runs]
+    assert first[0] == first[1] == first[2]
+    steps = [read_table(run, "training_run", "metrics.parquet").to_pylist() for run in runs]
+    assert steps[0][0]["loss"] != steps[1][0]["loss"]
+    assert steps[0][0]["loss"] == pytest.approx(steps[1][0]["loss"], rel=0.2)
+    weights = [read_input(run, "checkpoint").read_bytes("model.safetensors") for run in runs]
+    assert len(set(weights)) == 3
+
+
+@pytest.mark.parametrize("visit", [1, 3])
+def test_with_noise_a_killed_run_commits_the_same_bytes(sft, store, killed_at, visit):
+    whole = sft(embedding_noise=5.0)
+    store.backend.remove(f"artifacts/sft/{whole.key}.json")
+    with killed_at("checkpoint files written", visit):
+        sft(embedding_noise=5.0)
+    again = sft(embedding_noise=5.0)
+    assert {n: o.digest for n, o in again.outputs.items()} == {
+        n: o.digest for n, o in whole.outputs.items()
+    }
+
+
+def test_noise_does_not_depend_on_micro_batches(sft, read_input):
+    first, second = (
+        load(
+            read_input(sft({"micro_batch": size}, embedding_noise=15.0), "checkpoint").read_bytes(
+                "model.safetensors"
+            )
+        )
+        for size in (1, 2)
+    )
+    for name, weight in first.items():
+        torch.testing.assert_close(second[name], weight, rtol=0, atol=1e-5)

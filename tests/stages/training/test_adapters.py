@@ -97,6 +97,14 @@ def test_peft_reads_the_adapter_beside_the_release_and_merges_to_the_same(shape,
             assert difference < 1e-6, name
 
 
+def test_equal_adapters_give_equal_bytes():
+    """The library writes entries of metadata in random order, by process and by call."""
+    shape, config = ModelConfig(**{**PLAIN, **FAMILIES["llama"]}), AdapterConfig(rank=2)
+    weights = adapted(shape, config).state_dict()
+    files = {adapter_files(shape, weights, config)["adapter_model.safetensors"] for _ in range(12)}
+    assert len(files) == 1
+
+
 def test_an_adapter_is_nothing_at_first_and_its_seed_decides_what_it_becomes(shape):
     models = [Decoder(shape, seed=1).eval() for _ in range(3)]
     before = logits(models[0])

@@ -6,6 +6,7 @@ have the same batches, AdamW and learning rates.
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -15,11 +16,14 @@ import torch
 from flows.analysis.training_batches import read_batch_documents
 from stages.examples.messages import message
 from stages.export.stage import Export
+from stages.model.files import model_files, read_model
+from stages.model.reward import from_language_model
 from stages.pack.stage import PackChat
-from stages.preference.stage import Preference
+from stages.preference.stage import Preference, Reward
 from stages.pretrain.stage import Sft
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE, TURN_END, render_segments
+from stages.tokens.chat_template import make_trained_record
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING
 from stages.training.examples import ExampleClock
 
@@ -206,7 +210,11 @@ def by_id(rows):
 
 
 def plain(row):
-    return [{"role": one["role"], "content": one["content"]} for one in row["messages"]]
+    return said(row["messages"])
+
+
+def said(messages):
+    return [{"role": one["role"], "content": one["content"]} for one in messages]
 
 
 def test_sft_of_conversations_that_fill_a_row_each_is_that_of_trl_padded(
@@ -279,6 +287,9 @@ def preference(number):
     }
 
 
+PAIRS = [preference(number) for number in range(40)]
+
+
 @pytest.fixture
 def prefer(run_stage, given, checkpoint, read_table):
     """`prefer(rows, **config)` → losses, learning rates, and the pairs of each step by number."""
@@ -313,6 +324,74 @@ def prefer(run_stage, given, checkpoint, read_table):
     return run
 
 
+def test_a_reward_model_is_that_of_trl(
+    run_stage, given, checkpoint, read_input, read_table, tokenizer, wrapped, tmp_path
+):
+    """With margins and centring; TRL starts from the release of our first weights."""
+    rows = [
+        {**one, "metadata": json.dumps({"margin": number % 3 / 4})}
+        for number, one in enumerate(PAIRS)
+    ]
+    pairs = given("preferences", {"00000.parquet": rows})
+    config = {
+        "epochs": STEPS * BATCH // len(rows),
+        "pairs_per_batch": BATCH,
+        "learning_rate": {"peak": 2e-3, "warmup_share": 0.2, "decay": "linear"},
+        "optimizer": OPTIMIZER,
+        "precision": "fp32",
+        "held_out_share": 0.0,
+        "margin": "margin",
+        "centring": 0.02,
+        "seed": SEED,
+    }
+    inputs = {"checkpoint": [checkpoint], "preferences": [pairs]}
+    metrics = read_table(
+        run_stage(Reward, config, inputs, EXECUTION), "training_run", "metrics.parquet"
+    )
+    start = from_language_model(read_model(read_input(*checkpoint)), SEED)
+    described = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
+    first = given(
+        "reward_model",
+        {
+            **model_files(start),
+            "tokenizer.json": tokenizer.to_str().encode(),
+            "tokenizer_config.json": described,
+            "state.json": {"chat_template": make_trained_record("reward", None)},
+        },
+    )
+    release = read_input(run_stage(Export, {}, {"reward_model": [first]}), "release")
+    folder = tmp_path / "release"
+    folder.mkdir()
+    for name in release.paths():
+        (folder / name).write_bytes(release.read_bytes(name))
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        folder, dtype=torch.float32
+    )
+    clock = ExampleClock(len(rows), BATCH, config["epochs"], SEED)
+    order = [one for step in range(1, STEPS + 1) for one in clock.batch(step).tolist()]
+    data = datasets.Dataset.from_list(
+        [
+            {
+                **{part: said(rows[index][part]) for part in ("prompt", "chosen", "rejected")},
+                "margin": json.loads(rows[index]["metadata"])["margin"],
+            }
+            for index in order
+        ]
+    )
+    settings = trl.RewardConfig(
+        **quiet(tmp_path / "out", BATCH), center_rewards_coefficient=0.02, max_length=None
+    )
+    theirs = losses_of(
+        trl.RewardTrainer,
+        model,
+        settings,
+        data,
+        wrapped(END_OF_TEXT),
+        metrics["learning_rate"].to_pylist(),
+    )
+    compare(metrics["loss"].to_pylist(), theirs)
+
+
 def rendered(row):
     """A pair as TRL reads texts; its tokenizer puts begin_of_text first by itself."""
     prompt = "".join(part.text for part in render_segments(row["prompt"], True))
@@ -321,9 +400,6 @@ def rendered(row):
         "chosen": row["chosen"][0]["content"] + TURN_END,
         "rejected": row["rejected"][0]["content"] + TURN_END,
     }
-
-
-PAIRS = [preference(number) for number in range(40)]
 
 
 def test_dpo_is_that_of_trl(prefer, released, wrapped, tmp_path):

@@ -1,0 +1,120 @@
+"""Learning from pairs as a task of the training loop: batches, measurements, held-out pairs.
+
+What a pair's loss is, and how a model judges two answers, is a subclass's: `task.py` compares
+log-probabilities, `reward_task.py` scores.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from artifacts_schema.kinds import Column
+from stages.preference.losses import PreferenceLosses
+from stages.training.examples import ExampleClock, ExampleSet
+from stages.training.monitor import HeldOut
+from stages.training.runtime import Runtime
+from stages.training.sample_clock import rank_rows
+from stages.training.task import MicroBatch, Task
+
+
+class PairsTask(Task):
+    """Mean loss over the pairs of a step; a micro-batch holds whole pairs."""
+
+    columns = (
+        Column("pairs", "int64", "Preference pairs of the step."),
+        Column("chosen_reward", "float64", "Mean reward of the chosen answers."),
+        Column("rejected_reward", "float64", "Mean reward of the rejected answers."),
+        Column("reward_margin", "float64", "Mean reward of chosen over rejected answers."),
+        Column(
+            "reward_accuracy",
+            "float64",
+            "Share of pairs whose chosen answer is rewarded more.",
+        ),
+    )
+
+    held_out_columns = (
+        Column("pairs", "int64", "Preference pairs that were measured."),
+        Column("right", "int64", "Of these: pairs whose chosen answer is rewarded more."),
+    )
+
+    def __init__(
+        self, data: ExampleSet, clock: ExampleClock, runtime: Runtime, context: int
+    ) -> None:
+        self.data, self.clock, self.runtime, self.context = data, clock, runtime, context
+
+    @abstractmethod
+    def losses(
+        self,
+        model: nn.Module,
+        part: NDArray[np.int64],
+        batch: NDArray[np.int64],
+        prepared: Any,
+    ) -> tuple[PreferenceLosses, Tensor, int]:
+        """Losses of the pairs of `part`, their share of the loss of `batch`, and tokens read."""
+
+    def prepare(self, model: nn.Module, batch: NDArray[np.int64]) -> Any:
+        """What `losses` of all parts of `batch` need; by default nothing."""
+        return None
+
+    def batch(self, training_step: int) -> NDArray[np.int64]:
+        """The step's pairs, by number."""
+        return self.data.train[self.clock.batch(training_step)]
+
+    def micro_batches(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[MicroBatch]:
+        """The step's pairs, `micro_batch` of them at a time; some of the pairs on each rank."""
+        parts, prepared = self.parts(batch), self.prepare(model, batch)
+        for number, part in enumerate(parts, start=1):
+            self.runtime.prepare_backward(model, last=number == len(parts))
+            losses, loss, tokens = self.losses(model, part, batch, prepared)
+            yield MicroBatch(
+                loss,
+                tokens,
+                {
+                    "pairs": torch.tensor(len(part)),
+                    "chosen": losses.chosen_reward_P.sum(),
+                    "rejected": losses.rejected_reward_P.sum(),
+                    "margin": losses.margin_P.sum(),
+                    "right": (losses.margin_P > 0).sum(),
+                },
+            )
+
+    def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
+        """Rewards, their margin and accuracy over the step."""
+        pairs = round(sums["pairs"][0])
+        return {
+            "pairs": pairs,
+            "chosen_reward": sums["chosen"][0] / pairs,
+            "rejected_reward": sums["rejected"][0] / pairs,
+            "reward_margin": sums["margin"][0] / pairs,
+            "reward_accuracy": sums["right"][0] / pairs,
+        }
+
+    def held_out(self, model: nn.Module) -> list[HeldOut]:
+        """The loss over the held-out pairs, and how many of them have the right order."""
+        pairs = self.data.held_out
+        if not len(pairs):
+            return []
+        prepared = self.prepare(model, pairs)
+        total, right = 0.0, 0
+        for part in self.parts(pairs):
+            losses, loss, _ = self.losses(model, part, pairs, prepared)
+            total += loss.double().item()
+            right += int((losses.margin_P > 0).sum())
+        ranks = self.runtime.ranks
+        sums_2 = ranks.sum(torch.tensor([total, right], dtype=torch.float64, device=ranks.device))
+        total, right = float(sums_2[0]), round(float(sums_2[1]))
+        return [HeldOut("all", total, None, counts={"pairs": len(pairs), "right": right})]
+
+    def parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""
+        size, ranks = self.runtime.micro_batch, self.runtime.ranks
+        own = chosen[rank_rows(len(chosen), ranks.row, ranks.layout.rows)]
+        most = -(-len(chosen) // ranks.layout.rows)
+        return [own[start : start + size] for start in range(0, most, size)]

@@ -1,0 +1,1 @@
+"""Log-probabilities of a teacher over packed shards, for distillation."""
