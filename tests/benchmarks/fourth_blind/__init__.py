@@ -16,8 +16,8 @@ What counts, by kind:
   dots, or base64 of another thing.
 - private_key: the secret part of a key pair (the body between its marks); no public key,
   certificate, signature, mark without a body, fingerprint, path or ciphertext meant to be shared.
-- provider_key: a key in the form of its service that grants access; no public identifier, mask,
-  published example, pattern, hash or reference to a variable.
+- provider_key: a key in the form of its service that grants access, AWS's key ID included; no public
+  identifier, mask, published example, pattern, hash or reference to a variable.
 - connection: the password alone in an address or string that opens a connection; no placeholder,
   word such as `password`, reference, mask, or string without a password.
 - password: the value of a password or secret of an application, or one that somebody tells in prose;

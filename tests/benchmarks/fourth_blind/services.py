@@ -99,7 +99,6 @@ SERVICES: dict[str, Callable[[random.Random], str]] = {
     "huggingface": _form("hf_{x34}"),
     "pypi": _pypi,
     "sendgrid": _form("SG.{u22}.{u43}"),
-    "twilio": _form("SK{h32}"),
     "mailgun": _form("key-{h32}"),
     "mailchimp": _form("{h32}-us12"),
     "digitalocean": _form("dop_v1_{h64}"),
