@@ -19,7 +19,7 @@ What counts, by kind:
 - provider_key: a key in the form of its service that grants access, AWS's key ID included; no public
   identifier, mask, published example, pattern, hash or reference to a variable.
 - connection: the password alone in an address or string that opens a connection; no placeholder,
-  word such as `password`, reference, mask, or string without a password.
+  word such as `password`, default such as `guest`, reference, mask, or string without a password.
 - password: the value of a password or secret of an application, or one that somebody tells in prose;
   no placeholder, reference, type, label of a form, file name, rule about passwords or checksum.
 - bearer: the credentials after an `Authorization` scheme, or an access token with its name; no
@@ -47,6 +47,7 @@ KINDS = (
 )
 
 MAKERS = {**WORDS, **PERSONAL, **TOKENS}
+"""Every maker that a slot can name; no two share a name."""
 
 __all__ = ["KINDS", "make_cases"]
 

@@ -157,6 +157,8 @@ def password(rng: random.Random, form: str = "") -> str:
     """A password that a program made or that somebody chose."""
     if form == "url":
         return quote(made_password(rng, "sign"), safe="!*")
+    if form == "django":
+        return draw(string.ascii_lowercase + string.digits + "!@#%^&*(-_=+)", 49, rng) + "x"
     if form == "at" and rng.random() < 0.5:
         return f"{made_password(rng, 'word')}@{rng.randint(1, 99)}"
     return made_password(rng, form) if form or rng.random() < 0.5 else chosen_password(rng)
@@ -232,7 +234,7 @@ TOKENS: dict[str, Make] = {
     "chosen": chosen_password,
     "opaque": opaque,
     "broken": broken,
-    "service": service_key,
+    "provider": service_key,
     "lines64": _lines(ALNUM + "+/"),
     "lines_hex": _lines(HEX),
 }
