@@ -16,12 +16,12 @@ What counts, by kind:
   dots, or base64 of another thing.
 - private_key: the secret part of a key pair (the body between its marks); no public key,
   certificate, signature, mark without a body, fingerprint, path or ciphertext meant to be shared.
-- provider_key: a key in the form of its service that grants access, AWS's key ID included; no public
-  identifier, mask, published example, pattern, hash or reference to a variable.
+- provider_key: a key in the form of its service that grants access, AWS's key ID included; no
+  public identifier, mask, published example, pattern, hash or reference to a variable.
 - connection: the password alone in an address or string that opens a connection; no placeholder,
   word such as `password`, default such as `guest`, reference, mask, or string without a password.
-- password: the value of a password or secret of an application, or one that somebody tells in prose;
-  no placeholder, reference, type, label of a form, file name, rule about passwords or checksum.
+- password: the value of a password or secret of an application, or one told in prose; no
+  placeholder, reference, type, label of a form, file name, rule about passwords or checksum.
 - bearer: the credentials after an `Authorization` scheme, or an access token with its name; no
   challenge, placeholder, reference, published example, type of token or identifier of a request.
 - broken_token: a token of a service or a JSON web token that line breaks part, labelled from its

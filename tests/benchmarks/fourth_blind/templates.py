@@ -1,7 +1,7 @@
 """Reads templates and fills them: a text and the places of its labelled values.
 
-A file of texts/ holds the templates of one kind. Each begins with a line `=== + PLACE` (positive) or
-`=== - PLACE` (hard negative); PLACE says what may surround it: `prose.LANGUAGE`, `log`, or `bare`.
+A file of texts/ holds the templates of one kind. Each begins with a line `=== + PLACE` (positive)
+or `=== - PLACE` (hard negative); PLACE is what may surround it: `prose.LANGUAGE`, `log` or `bare`.
 In a template `<<maker>>` draws a labelled value, `<~maker>` any other word; both may have an
 argument after a colon. A label is written down when the value is, before any rule reads the text.
 """

@@ -138,10 +138,37 @@ def made_password(rng: random.Random, form: str = "") -> str:
             return text
 
 
+CHOSEN = (
+    *("Sommer", "tr0mbone", "Fuessli", "kartofel", "Barcelona", "hunter", "Schnucki", "M1sty"),
+    *(
+        "galatasaray",
+        "Naruto",
+        "belle",
+        "Peugeot",
+        "r0ssi",
+        "Lisboa",
+        "zeppelin",
+        "K4tze",
+        "Dinamo",
+    ),
+    *(
+        "saudade",
+        "Ludwig",
+        "babushka",
+        "Cloclo",
+        "pierogi",
+        "Benfica",
+        "Sakura",
+        "w1nter",
+        "Toulouse",
+    ),
+)
+"""What people begin a password with."""
+
+
 def chosen_password(rng: random.Random, _: str = "") -> str:
     """A password as people choose them: words of several languages, years and signs."""
-    words = ("Sommer", "tr0mbone", "Fuessli", "kartofel", "Barcelona", "hunter", "Schnucki")
-    first = rng.choice((*words, "M1sty", "galatasaray", "Naruto", "belle", "Peugeot", "r0ssi"))
+    first = rng.choice(CHOSEN)
     return rng.choice(
         (
             f"{first}{rng.randint(1968, 2023)}!",
@@ -154,7 +181,10 @@ def chosen_password(rng: random.Random, _: str = "") -> str:
 
 
 def password(rng: random.Random, form: str = "") -> str:
-    """A password that a program made or that somebody chose."""
+    """A password that a program made or that somebody chose; `word` needs no quotes anywhere."""
+    if form == "word" and rng.random() < 0.35:
+        end = rng.choice((rng.randint(1968, 2023), f"_{rng.choice(NOUNS)}{rng.randint(1, 99)}"))
+        return f"{rng.choice(CHOSEN)}{end}"
     if form == "url":
         return quote(made_password(rng, "sign"), safe="!*")
     if form == "django":

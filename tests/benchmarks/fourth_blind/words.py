@@ -17,12 +17,27 @@ GIVEN = (
     *("Radka", "Joaquim", "Siobhan", "Ferenc", "Latoya", "Wenjie", "Ravi", "Elif", "Hannes"),
 )
 FAMILY = (
-    *("Brandstetter", "Kowalczyk", "Okonkwo", "Lindqvist", "Ferrante", "Moreau", "Takeda", "Yilmaz"),
+    *(
+        "Brandstetter",
+        "Kowalczyk",
+        "Okonkwo",
+        "Lindqvist",
+        "Ferrante",
+        "Moreau",
+        "Takeda",
+        "Yilmaz",
+    ),
     *("Deshpande", "Vandenberghe", "Novotny", "Quintanilla", "Haugen", "Petrov", "Nakagawa"),
     *("Whitcombe", "Szabo", "Oliveira", "Iyer", "Rasmussen", "Castellanos", "Huang", "Mbeki"),
 )
 COMPANIES = (
-    *("tidewater-logistics", "brennholz-huber", "atelier-moreau", "nordfjord-energi", "kaizen-soft"),
+    *(
+        "tidewater-logistics",
+        "brennholz-huber",
+        "atelier-moreau",
+        "nordfjord-energi",
+        "kaizen-soft",
+    ),
     *("quintafresca", "blueheron-labs", "lumenworks", "ostseeklinik", "pixelforge", "carbonleaf"),
     *("vinhos-alentejo", "stadtwerke-emsland", "madhavan-exports", "rivertonschools", "fjellsport"),
 )
