@@ -51,6 +51,8 @@ def luhn_holds(digits: str) -> bool:
 def test_each_kind_has_positives_and_negatives_from_forty_templates_each(kind: str) -> None:
     cases = make_cases(kind, SEED)
     assert [bool(case.values) for case in cases] == [True] * 200 + [False] * 200
+    assert len({case.text for case in cases[:200]}) == 200
+    assert len({case.text for case in cases[200:]}) >= 120
     signs = [template.positive for template in load(kind)]
     assert signs.count(True) >= 40
     assert signs.count(False) >= 40

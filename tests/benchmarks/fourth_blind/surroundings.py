@@ -79,7 +79,8 @@ LOG_LINES = (
 def surround(text: str, place: str, rng: random.Random) -> tuple[str, int]:
     """The text with neutral lines around it, and how far it moved."""
     if place == "log":
-        lines, joint = LOG_LINES, "\n"
+        lines: tuple[str, ...] = LOG_LINES
+        joint = "\n"
     elif place.startswith("prose."):
         lines = SENTENCES[place.removeprefix("prose.")]
         joint = rng.choice(("\n", "\n\n", "\r\n"))

@@ -11,10 +11,9 @@ import string
 from collections.abc import Callable
 from urllib.parse import quote
 
-from tests.benchmarks.fourth_blind.personal import GIVEN
 from tests.benchmarks.fourth_blind.services import BASE62, URL64, service_key
 from tests.benchmarks.fourth_blind.templates import Make
-from tests.benchmarks.fourth_blind.words import ALNUM, HEX, NOUNS, domain, draw
+from tests.benchmarks.fourth_blind.words import ALNUM, GIVEN, HEX, NOUNS, domain, draw
 
 
 def _url64(data: bytes) -> str:

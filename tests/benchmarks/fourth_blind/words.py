@@ -100,6 +100,31 @@ def _digits(rng: random.Random, size: str) -> str:
     return str(rng.randint(1, 9)) + draw(string.digits, int(size or 6) - 1, rng)
 
 
+def _placeholder(rng: random.Random, name: str) -> str:
+    """What people write where a secret belongs: a reference, a mask, or words in its place."""
+    name = name or "token"
+    upper, prefix = name.upper(), rng.choice(("", "my_", "prod_", "ci_", f"{rng.choice(NOUNS)}_"))
+    return rng.choice(
+        (
+            *(f"${{{prefix.upper()}{upper}}}", f"${prefix.upper()}{upper}", f"%{upper}%"),
+            *(f"<{prefix}{name}>", f"<your-{name}>", f"<YOUR_{upper}>", f"<insert {name} here>"),
+            *(f"{{{{ {prefix}{name} }}}}", f"{{{{{prefix}{name}}}}}", f"{{{prefix}{name}}}"),
+            *(f"YOUR_{upper}", f"YOUR_{upper}_HERE", f"your-{name}-here", f"REPLACE_{upper}"),
+            *("*" * rng.randint(4, 24), "x" * rng.randint(8, 32), "X" * rng.randint(8, 32), "..."),
+            *(
+                "[REDACTED]",
+                "[FILTERED]",
+                "<redacted>",
+                f"[{upper}]",
+                f"__{upper}__",
+                f"@@{name}@@",
+            ),
+            *(f"${{{{ secrets.{prefix.upper()}{upper} }}}}", f"$({prefix}{name})", f"%({name})s"),
+            *(f"#{{{prefix}{name}}}", f"TODO-{name}", f"${{env.{prefix.upper()}{upper}}}"),
+        )
+    )
+
+
 WORDS: dict[str, Make] = {
     "given": _one(GIVEN),
     "family": _one(FAMILY),
@@ -118,6 +143,7 @@ WORDS: dict[str, Make] = {
     "upper": lambda rng, size: draw(string.ascii_uppercase, int(size or 6), rng),
     "alnum": lambda rng, size: draw(ALNUM, int(size or 24), rng),
     "base64": lambda rng, size: draw(ALNUM + "+/", int(size or 64), rng),
+    "placeholder": _placeholder,
     "int": lambda rng, most: str(rng.randint(1, int(most or 99))),
 }
 """Words without a label, by the names that templates use."""
