@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
-    python -m tests.benchmarks.redaction --seed 2000          # a blind set: once (2000, 3000, 7001)
+    python -m tests.benchmarks.redaction --seed 9001   # a blind set: once (2000, 3000, 7001, 9001)
     python -m tests.benchmarks.redaction --seed 2000 --peers          # Presidio on the same texts
     python -m tests.benchmarks.redaction_blind --set blind2 --peers   # the same on a blind set
 
@@ -27,10 +27,17 @@ from pathlib import Path
 
 from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
-from tests.benchmarks import third_blind_set
+from tests.benchmarks import fourth_blind, third_blind_set
 from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
-from tests.benchmarks.splits import FIRST_BLIND_SEED, THIRD_BLIND_SEED, Side, seed_side, select
+from tests.benchmarks.splits import (
+    FIRST_BLIND_SEED,
+    FOURTH_BLIND_SEED,
+    THIRD_BLIND_SEED,
+    Side,
+    seed_side,
+    select,
+)
 
 PRESIDIO = "INGOT_PEERS_PRESIDIO"
 """The variable of the environment in which Presidio is."""
@@ -47,15 +54,18 @@ REAL = (
 
 def kinds_of(seed: int) -> Sequence[str]:
     """The kinds of the set that a seed draws from."""
+    if seed >= FOURTH_BLIND_SEED:
+        return fourth_blind.KINDS
     return third_blind_set.KINDS if seed >= THIRD_BLIND_SEED else KINDS
 
 
 def cases_of(kind: str, seed: int) -> list[Case]:
-    """The texts of a kind; the third set's own name of a kind becomes that of the rules."""
+    """The texts of a kind; a later set's own name of a kind becomes that of the rules."""
     if seed < THIRD_BLIND_SEED:
         return make_cases(kind, seed)
     name = "ip_address" if kind == "ip" else kind
-    return [replace(case, kind=name) for case in third_blind_set.make_cases(kind, seed)]
+    later = fourth_blind if seed >= FOURTH_BLIND_SEED else third_blind_set
+    return [replace(case, kind=name) for case in later.make_cases(kind, seed)]
 
 
 def find_spans(cases: Sequence[Case]) -> list[list[Place]]:

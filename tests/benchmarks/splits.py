@@ -34,6 +34,9 @@ SECOND_BLIND_SEED = 3000
 THIRD_BLIND_SEED = 7000
 """Seeds from here on draw from the third blind set (third_blind_set.py), by a third such writer."""
 
+FOURTH_BLIND_SEED = 9001
+"""Seeds from here on draw from the fourth blind set (fourth_blind/), by a fourth such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
