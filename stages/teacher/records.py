@@ -71,9 +71,7 @@ def records_of(model: Decoder, batch: Batch, vocabulary: int, top: int) -> NDArr
         ids, log_probs = [], []
         for part in x_MD.split(max(1, _LOGITS_AT_ONCE // len(matrix_VD))):
             logits = model.logits(part, matrix_VD).float()
-            # Of equal logits the lowest id, on every machine.
-            best = logits[:, :vocabulary].sort(dim=-1, descending=True, stable=True).indices
-            ids.append(best[:, :top].contiguous())
+            ids.append(logits[:, :vocabulary].topk(top, dim=-1).indices)
             log_probs.append(log_probs_of_classes(logits, ids[-1]))
         return torch.cat(ids), torch.cat(log_probs)
 

@@ -92,9 +92,7 @@ def test_records_are_the_softmax_of_plain_passes(taught, read_input):
     assert seen > 50
 
 
-def test_ties_are_in_the_order_of_ids_and_padded_rows_are_never_on_record(
-    make_model, packed, read_input
-):
+def test_rows_beyond_the_vocabulary_are_never_on_record(make_model, packed, read_input):
     shards = TokenShards([read_input(*packed()["train"][0])])
     model = make_model(vocabulary_size=shards.vocabulary_size + 40, context=32)
     with torch.no_grad():
@@ -102,7 +100,8 @@ def test_ties_are_in_the_order_of_ids_and_padded_rows_are_never_on_record(
     batch = shards.batch(np.zeros(2, dtype=np.int64), np.arange(2))
     records = records_of(model, batch, shards.vocabulary_size, 4)
     chosen = records[batch.targets_BL != IGNORED]
-    assert (chosen["ids"] == np.arange(4)).all()
+    assert (chosen["ids"] < shards.vocabulary_size).all()
+    assert all(len(set(row.tolist())) == 4 for row in chosen["ids"])
     share = np.log(1 / (shards.vocabulary_size + 40))
     np.testing.assert_allclose(chosen["log_probs"][:, :4], share, atol=1e-5)
 
