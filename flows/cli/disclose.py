@@ -45,7 +45,7 @@ def disclose(
         return
     page = disclosure_page(facts, forms or FORMS)
     if file is None:
-        click.echo(page, nl=False)
+        echo(page.removesuffix("\n"))
         return
     write_whole(file, lambda path: path.write_text(page))
     echo(f"wrote {file}")

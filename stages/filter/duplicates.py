@@ -77,8 +77,11 @@ class DuplicatesTable(NamedTuple):
         return self.input.row_groups(self.path, columns)
 
 
+NO_NUMBERS = np.empty(0, dtype=np.uint64)
+
+
 def pairs_with(
-    tables: Iterable[DuplicatesTable], names: pa.Array, numbers: NDArray[np.uint64]
+    tables: Iterable[DuplicatesTable], names: pa.Array, numbers: NDArray[np.uint64] = NO_NUMBERS
 ) -> pa.Table:
     """The pairs of which one or both sides are among `names`, as often as they are listed.
 

@@ -70,6 +70,8 @@ def measure(shards: int, workers: int) -> dict[str, float]:
         command = [sys.executable, "-m", "ingot_entry", "run", str(recipe)]
         command += ["--store", str(work / "store")]
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=work)
+        down = [sys.executable, "-m", "ingot_entry", "down"]  # The server that the run started.
+        subprocess.run(down, env=environment, capture_output=True, cwd=work)
         if ran.returncode:
             raise SystemExit(ran.stdout + ran.stderr)
         store = Store.open(str(work / "store"))
