@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from pathlib import Path
@@ -11,6 +12,9 @@ import click
 from artifacts_schema.config import parse_size
 from artifacts_schema.errors import UsageError
 from flows.cli.output import echo
+
+CLOSE_SECONDS = 15.0
+"""How long the end of a cluster is waited for."""
 
 
 @click.command("dask")
@@ -78,7 +82,11 @@ def dask(
         ended.wait()
     finally:
         remove_files(path)
-        cluster.close(timeout=10)
+        closing = threading.Thread(target=cluster.close, daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+        if closing.is_alive():  # It waits for a worker that starts, which ends with this process.
+            os._exit(0)
 
 
 def _bounds(workers: str) -> tuple[int, int]:

@@ -74,7 +74,7 @@ def started(folder: Path, *options: str, environment=None):
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(30)
+            process.wait(SECONDS)
         finally:
             process.kill()
 
