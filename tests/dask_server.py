@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
 SECONDS = 60.0
 LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
 
@@ -111,3 +113,11 @@ class DaskServer:
             )
         self._processes.append(process)
         return process
+
+
+@pytest.fixture(autouse=True)
+def machines_may_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks of workers take their time where all tests run; for files that import this."""
+    from stages.engine import dask_engine
+
+    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", SECONDS)

@@ -213,7 +213,7 @@ def _mode(wanted: dict[str, Any], files: dict[str, bytes]) -> dict[str, Any]:
     return {
         "path": wanted["path"],
         "uploadMode": "lfs" if large else "regular",
-        "shouldIgnore": False,
+        "shouldIgnore": wanted["path"] in files.get(".gitignore", b"").decode().split(),
         "oid": oid,
     }
 

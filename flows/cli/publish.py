@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from artifacts_schema.config import format_bytes
-from artifacts_schema.errors import InputError
+from artifacts_schema.errors import IngotError, InputError
 from artifacts_schema.identity import short
 from flows.analysis.artifacts import open_store
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table
 
 if TYPE_CHECKING:
+    from artifacts_schema.store import Store
+    from flows.interchange.hub import Hub
     from flows.interchange.publication import PublicationPlan
 
 MOST_FILES = 40
@@ -71,10 +73,11 @@ def publish(
     REF is a release, a GGUF folder, a data set or tokens for another trainer. Without --yes the
     plan is printed and nothing is changed. A new repository is private unless it is to be --public.
     """
-    from flows.interchange.hub import Hub, read_record, write_record
+    from flows.interchange.hub import Hub, read_record
     from flows.interchange.publication import (
         REPO_TYPES,
         Target,
+        Wishes,
         find_publishable,
         plan_publication,
     )
@@ -83,41 +86,45 @@ def publish(
     manifest, output = find_publishable(opened, ref)
     hub = Hub(token_file)
     remote = hub.look(target, REPO_TYPES[manifest.output(output).kind])
-    plan = plan_publication(
-        opened,
-        manifest,
-        output,
-        target,
-        remote,
-        private=not public,
-        published=read_record(opened, target),
-        onto=onto,
-        licence=licence,
-        card=None if card is None else card.read_bytes(),
-        more=more,
-    )
-    if as_json and not yes:
-        print_json(plan.to_json())
-        return
+    text = None if card is None else card.read_bytes()
+    wishes = Wishes(not public, onto, licence, text, more)
+    record = read_record(opened, target)
+    plan = plan_publication(opened, manifest, output, target, remote, record, wishes)
     if not as_json:
         _print_plan(plan)
-    if not yes:
-        if not plan.problems and not plan.is_done:
-            echo("\nnothing was changed; --yes publishes it")
-        return
+    revision = _publish(opened, hub, plan) if yes else None
+    if as_json:
+        print_json({**plan.to_json(), "published": revision})
+    elif revision is not None:
+        echo(f"\npublished as {revision[:12]}; the store calls it {target.ref}")
+    elif not plan.problems and not plan.is_done:
+        echo("\nnothing was changed; --yes publishes it")
+
+
+def _publish(store: Store, hub: Hub, plan: PublicationPlan) -> str:
+    """Carry the plan out, and note it in the store; the repository's commit."""
+    from flows.interchange.hub import write_record
+    from flows.interchange.publication import missing_files
+
+    repo, manifest = plan.target.repo, plan.manifest
     if plan.problems:
-        raise InputError("it is not published: " + "; ".join(plan.problems), where=target.repo)
-    if plan.is_done:
-        assert remote is not None
-        revision = remote.head
+        raise InputError("it is not published: " + "; ".join(plan.problems), where=repo)
+    if plan.is_done and plan.remote is not None:
+        revision = plan.remote.head
     else:
         message = f"{manifest.stage} {short(manifest.key)}, digest {short(plan.digest)}"
         revision = hub.publish(plan, message)
-    write_record(opened, plan, revision)
-    if as_json:
-        print_json({**plan.to_json(), "published": revision})
-    else:
-        echo(f"\npublished as {revision[:12]}; the store calls it {target.ref}")
+    write_record(store, plan, revision)
+    missing = missing_files(plan, hub.look(plan.target, plan.repo_type))
+    if missing:
+        raise IngotError(
+            f"the Hub took the commit {revision[:12]} without {len(missing)} of its files: "
+            + ", ".join(missing[:5]),
+            where=repo,
+            hint="its .gitignore may have named them, which this commit removed: the same command "
+            "sends them",
+        )
+    return revision
 
 
 def _print_plan(plan: PublicationPlan) -> None:

@@ -40,6 +40,8 @@ FORBIDDING = re.compile(
 TO_FILL = "to be filled in by the provider"
 _TARGET = re.compile(r"hub:([A-Za-z0-9][\w.-]{0,95})/([A-Za-z0-9][\w.-]{0,95})")
 _MOST_CARD = 4 << 20
+State = Literal["new", "changed", "same"]
+"""Of a file, beside the repository's."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,24 @@ class PublishedFile:
 
     path: str
     bytes: int
-    state: Literal["new", "changed", "same"]
+    state: State
     local: Path
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the person who publishes says beside the artifact."""
+
+    private: bool = True
+    """Of a repository that is made."""
+    onto: str | None = None
+    """The commit that the repository is at, to replace what it holds."""
+    licence: str | None = None
+    """Of an artifact without a card."""
+    card: bytes | None = None
+    """The same."""
+    more: tuple[Path, ...] = ()
+    """Files of the provider that go beside it."""
 
 
 @dataclass(frozen=True)
@@ -167,52 +185,22 @@ def plan_publication(
     output: str,
     target: Target,
     remote: Remote | None,
-    *,
-    private: bool = True,
     published: Mapping[str, Any] | None = None,
-    onto: str | None = None,
-    licence: str | None = None,
-    card: bytes | None = None,
-    more: Sequence[Path] = (),
+    wishes: Wishes = Wishes(),
 ) -> PublicationPlan:
     """Compare an artifact with a repository, byte for byte; reads every file.
 
-    `more` are files of the provider that go beside it. `published` is the store's record of the
-    last publication there; a repository that is at another commit than that is a problem, unless
-    `onto` names the commit that it is at. InputError for a file that is not what the manifest says.
+    `published` is the store's record of the last publication there; a repository that is at another
+    commit than that is a problem, unless the wishes name the commit that it is at. InputError for a
+    file that is not what the manifest says, UsageError for wishes that the artifact contradicts.
     """
     held = Input.from_manifest(store, manifest, output)
-    locals_ = {file.path: held.local_path(file.path) for file in held.files}
-    if card is not None and CARD in locals_:
-        raise UsageError("it has a card of its own, which its certificate covers", where="--card")
-    text = card if card is not None else _own_card(held, locals_, licence)
-    facts = front_matter(text)
-    named = facts.get("license")
-    stated = str(named) if named else None
-    files = [
-        PublishedFile(path, local.stat().st_size, _state(path, local, remote), local)
-        for path, local in sorted(locals_.items())
-        if path != CARD
-    ]
-    for path in more:
-        if path.name in locals_ or path.name == CARD:
-            raise UsageError(f"the artifact has a {path.name} of its own", where="--add")
-        files.append(
-            PublishedFile(path.name, path.stat().st_size, _state(path.name, path, remote), path)
-        )
-    old = None if remote is None else remote.files.get(CARD)
-    state: Literal["new", "changed", "same"] = "new"
-    if old is not None:
-        state = "same" if old.git == git_hash(text) else "changed"
-    files.insert(0, PublishedFile(CARD, len(text), state, locals_.get(CARD, Path(CARD))))
+    places = {file.path: held.local_path(file.path) for file in held.files}
+    card = _card(held, places, wishes)
+    facts = front_matter(card)
+    stated = str(facts["license"]) if facts.get("license") else None
+    files = _compare(places, card, wishes.more, remote)
     names = {file.path for file in files}
-    removed = [] if remote is None else sorted(set(remote.files) - names)
-    problems = [
-        *_revision_problems(remote, published, onto),
-        *_licence_problems(stated, licence),
-        *_forgotten_problems(store, held),
-    ]
-    warnings = [*_card_warnings(text, facts), *_visibility_warnings(remote, private)]
     return PublicationPlan(
         target,
         REPO_TYPES[held.kind],
@@ -220,13 +208,59 @@ def plan_publication(
         output,
         held.digest,
         remote,
-        private,
-        tuple(files),
-        tuple(removed),
-        text,
+        wishes.private,
+        files,
+        tuple(sorted(set(remote.files) - names)) if remote is not None else (),
+        card,
         stated,
-        tuple(problems),
-        tuple(warnings),
+        problems=(
+            *_revision_problems(remote, published, wishes.onto),
+            *_licence_problems(stated, wishes.licence),
+            *_forgotten_problems(store, held),
+        ),
+        warnings=(
+            *_card_warnings(card, facts),
+            *_visibility_warnings(remote, wishes.private),
+        ),
+    )
+
+
+def missing_files(plan: PublicationPlan, remote: Remote | None) -> list[str]:
+    """The files of a plan that a repository holds otherwise, though it was carried out."""
+    return [
+        file.path
+        for file in plan.files
+        if (
+            _card_state(plan.card, remote)
+            if file.path == CARD
+            else _state(file.path, file.local, remote)
+        )
+        != "same"
+    ]
+
+
+def _card_state(card: bytes, remote: Remote | None) -> State:
+    there = None if remote is None else remote.files.get(CARD)
+    if there is None:
+        return "new"
+    return "same" if there.git == git_hash(card) else "changed"
+
+
+def _compare(
+    places: Mapping[str, Path], card: bytes, more: Sequence[Path], remote: Remote | None
+) -> tuple[PublishedFile, ...]:
+    """The card, then the artifact's other files, then those of the provider."""
+    others = [(path, place) for path, place in sorted(places.items()) if path != CARD]
+    for path in more:
+        if path.name in places or path.name == CARD:
+            raise UsageError(f"the artifact has a {path.name} of its own", where="--add")
+        others.append((path.name, path))
+    return (
+        PublishedFile(CARD, len(card), _card_state(card, remote), places.get(CARD, Path(CARD))),
+        *(
+            PublishedFile(path, place.stat().st_size, _state(path, place, remote), place)
+            for path, place in others
+        ),
     )
 
 
@@ -235,7 +269,7 @@ def git_hash(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _state(path: str, local: Path, remote: Remote | None) -> Literal["new", "changed", "same"]:
+def _state(path: str, local: Path, remote: Remote | None) -> State:
     there = None if remote is None else remote.files.get(path)
     if there is None:
         return "new"
@@ -264,12 +298,19 @@ def front_matter(card: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _own_card(held: Input, files: Mapping[str, Path], licence: str | None) -> bytes:
-    """The artifact's own card; a short one for kinds that have none."""
-    if CARD in files:
-        if files[CARD].stat().st_size > _MOST_CARD:
+def _card(held: Input, places: Mapping[str, Path], wishes: Wishes) -> bytes:
+    """The artifact's own card, or the given one; a short one for kinds that have none."""
+    if CARD in places:
+        if wishes.card is not None:
+            raise UsageError(
+                "it has a card of its own, which its certificate covers", where="--card"
+            )
+        if places[CARD].stat().st_size > _MOST_CARD:
             raise InputError("the card is larger than 4 MiB", where=CARD)
-        return files[CARD].read_bytes()
+        return places[CARD].read_bytes()
+    if wishes.card is not None:
+        return wishes.card
+    licence = wishes.licence
     kind = KINDS[held.kind]
     head = f"license: {licence}\ntags:\n- ingot" if licence else "tags:\n- ingot"
     parents = "\n".join(

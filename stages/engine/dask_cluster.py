@@ -117,7 +117,12 @@ def start_cluster(plan: ClusterPlan, folder: Path) -> Any:
         hint = f"pip install 'ingot[{extra}]'"
         raise UsageError("a cluster needs a library that is not installed", hint=hint) from None
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
+    if folder.stat().st_mode & 0o077:
+        raise UsageError(
+            "others can enter the folder of the certificates",
+            where=str(folder),
+            hint="name one that does not exist yet",
+        )
     if (folder / SCHEDULER_FILE).exists():
         raise UsageError(
             "a cluster that was started here may still run",
@@ -127,15 +132,19 @@ def start_cluster(plan: ClusterPlan, folder: Path) -> Any:
     security = Security.temporary()
     texts = {"ca": "tls_ca_file", "certificate": "tls_client_cert", "key": "tls_client_key"}
     paths = {part: folder / f"{part}.pem" for part in texts}
-    for part, name in texts.items():
-        _write_private(paths[part], getattr(security, name).encode())
-    make = _slurm_cluster if plan.where == "slurm" else _local_cluster
-    cluster = make(plan, folder, security)
-    if plan.most > plan.least:
-        cluster.adapt(minimum=plan.least, maximum=plan.most)
-    else:
-        cluster.scale(plan.most)
-    Scheduler(cluster.scheduler_address, **paths).save(folder)
+    try:
+        for part, name in texts.items():
+            _write_private(paths[part], getattr(security, name).encode())
+        make = _slurm_cluster if plan.where == "slurm" else _local_cluster
+        cluster = make(plan, folder, security)
+        if plan.most > plan.least:
+            cluster.adapt(minimum=plan.least, maximum=plan.most)
+        else:
+            cluster.scale(plan.most)
+        Scheduler(cluster.scheduler_address, **paths).save(folder)
+    except BaseException:
+        remove_files(folder)
+        raise
     return cluster
 
 

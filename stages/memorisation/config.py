@@ -6,8 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config, Execution
-from stages.training.config import Device
+from artifacts_schema.config import Config
 
 
 class MemorisationConfig(Config):
@@ -40,22 +39,3 @@ class MemorisationConfig(Config):
         if list(self.copies) != sorted(set(self.copies)):
             raise ValueError("copies must rise")
         return self
-
-
-class MemorisationExecution(Execution):
-    """How it is measured; each worker holds the whole model."""
-
-    device: Device = Field(
-        default="auto",
-        description="Where to compute: `cpu`, `cuda`, or `cuda:1` for the second GPU; `auto` is a "
-        "CUDA device if there is one.",
-    )
-    workers: int | None = Field(
-        default=None,
-        ge=1,
-        description="Worker processes, each with the whole model; by default one for each core, on "
-        "a GPU one.",
-    )
-    batch_tokens: int = Field(
-        default=4096, ge=1, description="Tokens of one forward pass; bounds memory."
-    )

@@ -6,7 +6,8 @@ from typing import Any
 
 from artifacts_schema.errors import UsageError
 from stages.engine import Context, Inputs, Many, One, Stage
-from stages.memorisation.config import MemorisationConfig, MemorisationExecution
+from stages.memorisation.config import MemorisationConfig
+from stages.scoring.execution import WholeModelExecution, take_device
 
 
 class Memorisation(Stage):
@@ -27,7 +28,7 @@ class Memorisation(Stage):
     outputs = {"evaluation": "evaluation"}
     libraries = ("numpy", "pyarrow", "tokenizers", "torch")
     worker_modules = ("stages.memorisation.extraction",)
-    Config, Execution = MemorisationConfig, MemorisationExecution
+    Config, Execution = MemorisationConfig, WholeModelExecution
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
@@ -41,7 +42,6 @@ class Memorisation(Stage):
         _check_fit(tokens, "the model's context has", shape.context if shape else tokens)
 
     def run(self, context: Context) -> None:
-        import torch
 
         from stages.memorisation.extraction import list_parts, measure_part, observe
         from stages.memorisation.sequences import (
@@ -54,21 +54,12 @@ class Memorisation(Stage):
         )
         from stages.model.files import read_config, read_tokenizer
         from stages.scoring.observations import empty_table, items_table, results_table
-        from stages.training.devices import choose_device, device_name
 
         config, execution = context.config, context.execution
         checkpoint = context.one("checkpoint")
         train, held_out = context.many("train"), context.many("held_out")
         check_vocabulary([*train, *held_out], read_tokenizer(checkpoint).get_vocab_size())
-        device = choose_device(execution.device)
-        context.devices_held = int(device.type == "cuda")
-        context.layout(
-            device=device_name(device),
-            threads=execution.threads,
-            batch_tokens=execution.batch_tokens,
-            torch=str(torch.__version__),
-            cpu_capability=torch.backends.cpu.get_cpu_capability(),
-        )
+        device = take_device(context)
 
         tokens = config.prompt_tokens + config.continuation_tokens
         _check_fit(tokens, "the model's context has", read_config(checkpoint).context)

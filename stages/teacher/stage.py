@@ -6,7 +6,8 @@ from typing import Any
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, Inputs, One, Stage
-from stages.teacher.config import TeacherConfig, TeacherExecution
+from stages.scoring.execution import WholeModelExecution, take_device
+from stages.teacher.config import TeacherConfig
 
 
 class Teacher(Stage):
@@ -26,7 +27,7 @@ class Teacher(Stage):
     outputs = {"teacher": "teacher_log_probabilities"}
     libraries = ("numpy", "pyarrow", "tokenizers", "torch", "safetensors")
     worker_modules = ("stages.teacher.records",)
-    Config, Execution = TeacherConfig, TeacherExecution
+    Config, Execution = TeacherConfig, WholeModelExecution
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
@@ -42,11 +43,9 @@ class Teacher(Stage):
         )
 
     def run(self, context: Context) -> None:
-        import torch
 
         from stages.model.files import read_config
         from stages.teacher.records import SCRATCH, list_parts, summarize, write_part
-        from stages.training.devices import choose_device, device_name
         from stages.training.distillation import ENDING, FACTS
         from stages.training.token_shards import TOKENS, TokenShards
 
@@ -70,15 +69,7 @@ class Teacher(Stage):
             raise InputError(
                 f"is {config.top}, the vocabulary has {shards.vocabulary_size} tokens", where="top"
             )
-        device = choose_device(execution.device)
-        context.devices_held = int(device.type == "cuda")
-        context.layout(
-            device=device_name(device),
-            threads=execution.threads,
-            batch_tokens=execution.batch_tokens,
-            torch=str(torch.__version__),
-            cpu_capability=torch.backends.cpu.get_cpu_capability(),
-        )
+        device = take_device(context)
         parts = list_parts(shards, train.read_json("shards.json"))
         results = context.map(
             write_part,

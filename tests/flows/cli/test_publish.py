@@ -142,6 +142,23 @@ def test_a_repository_that_is_newer_is_replaced_only_by_its_name(publish, hub, r
     assert "theirs.json" not in repository.files
 
 
+def test_files_that_the_hub_leaves_out_are_missed_and_sent_by_the_same_command(
+    publish, hub, release
+):
+    """huggingface_hub leaves out of a commit what a `.gitignore` of the repository names."""
+    publish(release(), "--yes")
+    repository = hub.repositories["models/org/model"]
+    repository.files[".gitignore"] = b"config.json\n"
+    head = repository.commit("by somebody else")
+    ref = release({**RELEASE, "config.json": b'{"model_type": "qwen3"}'})
+    cut = publish(ref, "--yes", "--onto", head[:12])
+    assert cut.exit_code == 1
+    assert "without 1 of its files: config.json" in cut.output
+    assert publish(ref, "--yes").exit_code == 0
+    assert repository.files["config.json"] == b'{"model_type": "qwen3"}'
+    assert ".gitignore" not in repository.files
+
+
 def test_a_commit_that_comes_between_plan_and_commit_is_not_lost(publish, hub, release):
     publish(release(), "--yes")
     repository = hub.repositories["models/org/model"]

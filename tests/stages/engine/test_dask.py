@@ -15,7 +15,7 @@ pytest.importorskip("distributed", reason="needs pip install 'ingot[dask]'")
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from dask_server import DaskServer  # noqa: E402
+from dask_server import DaskServer, machines_may_be_slow  # noqa: E402, F401
 from dask_toy import Square, Squares, Unkind, make_square, until  # noqa: E402
 
 from artifacts_schema.config import MapExecution  # noqa: E402
@@ -37,11 +37,6 @@ def server(tmp_path_factory):
     with DaskServer(tmp_path_factory.mktemp("dask"), [HERE]) as server:
         server.wait_for_workers(2)
         yield server
-
-
-@pytest.fixture(autouse=True)
-def machines_may_be_slow(monkeypatch):
-    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ pytest.importorskip("distributed", reason="needs pip install 'ingot[dask]'")
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+from dask_server import machines_may_be_slow  # noqa: E402, F401
 from dask_toy import Squares  # noqa: E402
 
 from artifacts_schema.config import MapExecution  # noqa: E402
 from artifacts_schema.errors import UsageError  # noqa: E402
 from artifacts_schema.store import Store  # noqa: E402
-from stages.engine import dask_engine  # noqa: E402
 from stages.engine.dask_cluster import Scheduler  # noqa: E402
 
 SECONDS = 90.0
@@ -41,11 +41,6 @@ except BaseException as error:
     sys.exit(f"refused: {type(error).__name__}: {error}")
 print("inside")
 """
-
-
-@pytest.fixture(autouse=True)
-def machines_may_be_slow(monkeypatch):
-    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -148,6 +143,25 @@ def test_a_second_cluster_does_not_take_the_folder_of_one_that_runs(local):
     assert ran.returncode == 2
     assert "may still run" in ran.stderr
     assert Path(local).exists()
+
+
+def test_a_folder_that_others_can_enter_is_left_as_it_is(tmp_path):
+    from stages.engine.dask_cluster import ClusterPlan, start_cluster
+
+    tmp_path.chmod(0o755)
+    with pytest.raises(UsageError, match="others can enter"):
+        start_cluster(ClusterPlan("local", 1, 1), tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cluster_that_does_not_start_leaves_no_key(tmp_path):
+    from stages.engine.dask_cluster import ClusterPlan, start_cluster
+
+    pytest.importorskip("dask_jobqueue")
+    with pytest.raises(UsageError, match="how much memory"):
+        start_cluster(ClusterPlan("slurm", 1, 1), tmp_path / "own")
+    assert list((tmp_path / "own").iterdir()) == []
 
 
 def test_its_files_go_with_it(tmp_path):

@@ -12,11 +12,10 @@ pytest.importorskip("distributed", reason="needs pip install 'ingot[dask]'")
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 from brittle import Brittle  # noqa: E402
-from dask_server import DaskServer  # noqa: E402
+from dask_server import DaskServer, machines_may_be_slow  # noqa: E402, F401
 
 from artifacts_schema.errors import IngotError  # noqa: E402
 from artifacts_schema.store import Store  # noqa: E402
-from stages.engine import dask_engine  # noqa: E402
 from stages.engine.protocol import register  # noqa: E402
 from stages.engine.runner import run_stage as run_spec  # noqa: E402
 from stages.engine.spec import StageSpec  # noqa: E402
@@ -29,11 +28,6 @@ def server(tmp_path_factory):
     with DaskServer(tmp_path_factory.mktemp("dask"), [HERE]) as server:
         server.wait_for_workers(2)
         yield server
-
-
-@pytest.fixture(autouse=True)
-def machines_may_be_slow(monkeypatch):
-    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
 
 
 def spec_of(execution, **config):
