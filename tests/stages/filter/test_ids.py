@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -61,9 +62,19 @@ texts = st.one_of(
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(st.lists(texts, max_size=8), max_size=4), st.lists(texts, unique=True), st.data())
-def test_documents_by_number_are_those_of_a_list(shards, wanted, data):
+@given(
+    st.lists(st.lists(texts, max_size=8), max_size=4),
+    st.lists(texts, unique=True),
+    st.integers(1, 5),
+    st.data(),
+)
+def test_documents_by_number_are_those_of_a_list(shards, wanted, least_rows, data):
     """Whatever the shards, row groups and batches are; also ids that are no 32 digits."""
+    with mock.patch.object(document_ids, "_LEAST_ROWS", least_rows):
+        check_against_a_list(shards, wanted, data)
+
+
+def check_against_a_list(shards, wanted, data):
     every = [one for shard in shards for one in shard]
     ids = ids_of(*shards)
     assert len(ids) == len(every)
