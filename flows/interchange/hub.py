@@ -25,7 +25,7 @@ from flows.interchange.publication import (
     RemoteFile,
     Target,
 )
-from stages.engine.web import endpoint
+from stages.engine.web import endpoint, is_network_error
 
 SECONDS = 30.0
 """How long a question to the Hub may take."""
@@ -118,8 +118,8 @@ class Hub:
         except Exception as error:
             cause: BaseException | None = error
             while cause is not None:
-                if type(cause).__module__.split(".")[0] in ("httpx", "httpcore", "hf_xet"):
-                    raise problem("the connection to the Hub was lost", again) from None
+                if is_network_error(cause):
+                    raise problem(f"{endpoint()} is not reached, or went away", again) from None
                 if isinstance(cause, errors.HfHubHTTPError):
                     status = getattr(cause.response, "status_code", "an error")
                     raise problem(f"the Hub answered {status}", again) from None

@@ -43,7 +43,7 @@ from stages.engine.remote import (
     without_secrets,
 )
 from stages.engine.sources import KnownFiles
-from stages.engine.web import endpoint, file_url, page_url
+from stages.engine.web import endpoint, file_url, is_network_error, page_url
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -375,7 +375,7 @@ def _explain_errors(source: SnapshotFiles) -> Iterator[None]:
             f"is {endpoint()} a Hub?",
         ) from None
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("httpx", "httpx2", "httpcore"):
+        if not is_network_error(error):
             raise
         raise problem(
             f"the Hub cannot be queried for {name}: {str(error)[:200]}",

@@ -45,6 +45,12 @@ def endpoint() -> str:
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
+def is_network_error(error: BaseException) -> bool:
+    """Whether `huggingface_hub` raised it because the Hub was not reached, or went away."""
+    module = type(error).__module__.split(".")[0]
+    return module in ("httpx", "httpx2", "httpcore", "httpcore2", "hf_xet")
+
+
 def is_hub(url: str) -> bool:
     """Whether `url` is one of the Hub."""
     return url.startswith(f"{endpoint()}/")

@@ -275,6 +275,14 @@ def test_a_wrong_token_and_a_server_that_fails_are_one_line(publish, hub, releas
     assert "Traceback" not in result.output
 
 
+def test_a_hub_that_is_not_there_is_one_line(publish, release, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    result = publish(release())
+    assert result.exit_code == 1
+    assert "http://127.0.0.1:9 is not reached" in result.output
+    assert "bug in Ingot" not in result.output
+
+
 def test_a_token_file_that_others_can_read_is_refused(publish, hub, release, tmp_path, monkeypatch):
     monkeypatch.delenv("HF_TOKEN")
     path = tmp_path / "token"
