@@ -72,6 +72,7 @@ class FakeCluster:
         """End the server, and all processes of pods."""
         self._stop.set()
         self._server.shutdown()
+        self._server.server_close()
         for process in self.processes.values():
             process.kill()
 

@@ -85,9 +85,9 @@ def serve(
         raise UsageError("it is of a plan", where="--length", hint="add --plan")
     path = _key_path(key_file)
     key = read_key(path)
-    listener = _listen(port)
-    service = _load(store, ref, device, waiting)
-    _serve(service, listener, path, key)
+    with _listen(port) as listener:
+        service = _load(store, ref, device, waiting)
+        _serve(service, listener, path, key)
 
 
 def _load(store: str, ref: str, device: str | None, waiting: int) -> Service:

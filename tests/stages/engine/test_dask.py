@@ -212,8 +212,8 @@ def test_a_worker_whose_check_nobody_read_does_the_shards_of_the_next_map(server
         pool = cluster.pool(2, b"of a map")
         until(lambda: all(task.done() for _, task in pool._checks.values()))  # noqa: B023
         if read:
-            pool.wait(0)
-            assert pool.idle
+            until(lambda: pool.wait(0.1) and pool.idle)  # noqa: B023
+            assert len(pool._sound) == 2
         pool.release()
 
 
