@@ -33,6 +33,9 @@ _IBAN_HEAD = re.compile(
 )
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
+_NAME_AFTER = re.compile(r"[A-Z][a-z]{2,15}:")
+"""The next field of a form whose line breaks were lost: `…226Bank:`."""
+
 _HEADS = (b"AA00", b"AA 00")
 """Two capitals and two digits, as `marks` has them; the second only where a text says IBAN."""
 
@@ -91,6 +94,12 @@ _CARD_WORDS_BEFORE = re.compile(
 )
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
 _CARD_COLUMN = re.compile(_CARD_WORDS, re.IGNORECASE)
+_ROW_REACH = 300
+_AMOUNT = re.compile(r"(?<![\w.,])[0-9]{1,7}[.,][0-9]{2}(?![\w.])")
+_PAYMENT = re.compile(
+    r"\b(?:USD|EUR|GBP|CHF|SEK|NOK|DKK|PLN|CZK|HUF|JPY|CAD|AUD|INR|BRL|MXN)\b"
+    r"|(?i:into\s[\w.`\"]{0,40}(?:pay|card|order|transact|billing|purchase|invoice|checkout))"
+)
 _TRACK_BEFORE, _TRACK_AFTER = (
     re.compile(r"(?:;|%B)\Z"),
     re.compile(r"[=^][0-9]{7}|\^[A-Z /]{2,30}\^[0-9]{7}"),
@@ -185,11 +194,10 @@ def _iban_end(text: str, start: int, length: int) -> int:
     if len(letters) < length:
         return 0
     stop = start + letters[length - 1].end()
-    if _ALNUM.match(text, stop):
+    if _ALNUM.match(text, stop) and not _NAME_AFTER.match(text, stop):
         return 0
-    return (
-        stop if iban.is_valid("".join(c[0] for c in letters[:length]), check_country=False) else 0
-    )
+    number = "".join(c[0] for c in letters[:length])
+    return stop if iban.is_valid(number, check_country=False) else 0
 
 
 @cache
@@ -248,6 +256,17 @@ def _is_on_track(text: str, match: re.Match[str]) -> bool:
     )
 
 
+def _is_in_payment(text: str, start: int, end: int) -> bool:
+    """Whether a number is a quoted value in a row of payments: beside an amount and a currency."""
+    quote = text[start - 1 : start]
+    if quote not in ("'", '"') or text[end : end + 1] != quote:
+        return False
+    first = text.rfind("\n", max(0, start - _ROW_REACH), start) + 1
+    last = text.find("\n", end, end + _ROW_REACH)
+    row = text[max(first, start - _ROW_REACH) : last if last >= 0 else end + _ROW_REACH]
+    return _AMOUNT.search(row) is not None and _PAYMENT.search(row) is not None
+
+
 def _is_named_card(text: str, start: int) -> bool:
     """Whether a field, or a tag, right before is named as a card is: `card_number=`."""
     before = text[max(0, start - _CARD_WORD_REACH) : start]
@@ -260,6 +279,8 @@ def _has_card_word(text: str, match: re.Match[str], previous: int) -> bool:
     """Whether a word before or after speaks of cards, nothing that may be redacted between."""
     start, end = match.span()
     if _EXPIRY_AFTER.match(text, end) or _is_named_card(text, start):
+        return True
+    if _is_in_payment(text, start, end) and is_card(_NO_DIGIT.sub("", match[0])):
         return True
     if 0 <= previous <= start and _CHAIN.fullmatch(text, previous, start):
         return True

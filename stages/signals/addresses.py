@@ -10,6 +10,8 @@ more of it:
 - `/`, `=` and quotes part words, so that an address in a URL or in code is found without what
   stands before it;
 - what stands between `://` and the host is a login, and `git@github.com:` an account of everybody;
+- nor is a login at a host (`ssh -p 22 ann@host`, `ann@host:/srv`) or the number of a message
+  (`Message-ID: <…@…>`) an address that mail reaches;
 
 Time is linear in the text.
 """
@@ -67,9 +69,31 @@ _NOBODYS = (
 )
 """What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
 
+_EXAMPLE_HOST = re.compile(
+    r"(?:.*\.)?(?:example|ex[ae]mpl[eo]|ejemplo|esempio|beispiel|voorbeeld|mail\.gmail)\.[a-z]{2,4}(?:\.[a-z]{2})?",
+    re.IGNORECASE,
+)
+"""`example` under any country, in some languages; `mail.gmail.com` makes numbers of messages."""
+
+_MESSAGE_NUMBER_BEFORE = re.compile(
+    r"(?:message|content|thread|msg)[_-]?id\"?[:=> ]{1,3}[\"']?\s{0,4}<?\Z"
+    r"|(?:in[_-]reply[_-]to|references)\"?[:=> ]{1,3}[\"']?\s{0,4}"
+    r"(?:<[^<>\s]{1,200}>[\s,]{0,12}){0,9}<?\Z",
+    re.IGNORECASE,
+)
+"""The header fields of RFC 5322, 3.6.4, whose values look like addresses."""
+
+_NUMBER_REACH = 600
+_REMOTE_COMMAND = re.compile(
+    r"(?<![\w/.@-])(?:ssh|scp|sftp|rsync|mosh|autossh|sshfs|ssh-copy-id|sshpass)\s[^\n|;]{0,200}\Z"
+)
+_REMOTE_REACH = 220
+_REMOTE_PATH = re.compile(r":(?:/|~|[\w.-]{1,60}(?:/[\w.-]{1,60}){1,8}\.git\b)")
+"""What follows a host in the commands of SSH: `:/srv/www`, `:~/`, `:group/project.git`."""
+
 _SAMPLE = re.compile(
     r"(?:(?:your|my|user|some|first|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|id|login"
-    r"|account|person|john\.?doe|jane\.?doe))@(?:(?:your|my|some|the)-?(?:domain|company|organi[sz]ation"
+    r"|account|person|john\.?doe|jane\.?doe|max\.?mustermann|erika\.?mustermann))@(?:(?:your|my|some|the)-?(?:domain|company|organi[sz]ation"
     r"|email|mail|site|website|provider|host|server|business|firm|school)|domain|company|email|foo|bar)"
     r"\.(?:com|org|net|tld|edu|io|co)",
     re.IGNORECASE,
@@ -116,13 +140,28 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         if _HANDLE_BEFORE.search(text, max(0, start - 2), start) or _OBJECT.match(text, at + 1):
             continue
-        if f".{text[at + 1 : end].lower()}".endswith(_NOBODYS):
+        host = text[at + 1 : end]
+        if f".{host.lower()}".endswith(_NOBODYS) or _EXAMPLE_HOST.fullmatch(host):
+            continue
+        if _is_login(text, start, end) or _is_message_number(text, start):
             continue
         if _SAMPLE.fullmatch(text, start, end) or _SLOT_AFTER.match(text, end):
             continue
         yield start, end
         free = end
     yield from _find_obscured(text)
+
+
+def _is_login(text: str, start: int, end: int) -> bool:
+    """Whether an address is an account at a host, as the commands of SSH take it."""
+    if _REMOTE_PATH.match(text, end):
+        return True
+    line = text.rfind("\n", max(0, start - _REMOTE_REACH), start) + 1
+    return _REMOTE_COMMAND.search(text, max(line, start - _REMOTE_REACH), start) is not None
+
+
+def _is_message_number(text: str, start: int) -> bool:
+    return _MESSAGE_NUMBER_BEFORE.search(text, max(0, start - _NUMBER_REACH), start) is not None
 
 
 _MARKS = ("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "-at-")

@@ -40,7 +40,7 @@ from stages.signals.secret_names import (
     VALUE,
     WEAK_NAME,
 )
-from stages.signals.secret_values import is_placeholder, is_random, looks_secret
+from stages.signals.secret_values import is_opaque, is_placeholder, is_random, looks_secret
 
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
@@ -100,7 +100,11 @@ _BASIC_BEFORE = re.compile(
     r"|(?<![a-z])auth[\"']?\s?[:=]\s?[\"']?)\Z",
     re.IGNORECASE,
 )
+_BEARER_BEFORE = re.compile(r"authorization\W{1,12}bearer\s{1,2}\Z", re.IGNORECASE)
 _LONGEST_BASIC = 34
+_PRINTED_LOGINS = ("Aladdin:open sesame", "Aladdin:OpenSesame", "test:123£")
+"""Examples of RFC 7617, of RFC 2617 and of pages about it."""
+
 
 _LEAD_CHARACTERS = string.ascii_letters + string.digits + "!#$%&*+./?@^_~-"
 _LONGEST_LEAD = 40
@@ -156,6 +160,8 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     if not is_hinted and not (_IN_CELL.search(before) or _COMMENT_AFTER.match(text, end)):
         return
     first = start - min(_LONGEST_LEAD, len(before) - len(before.rstrip(_LEAD_CHARACTERS)))
+    if text.startswith("=3D", first - 1):  # Quoted-printable writes `=` so.
+        first += 2
     value = _read_value(text, first)
     if value is None or _CUT_TOKEN.match(value) or value.startswith(PUBLISHED):
         return
@@ -169,7 +175,9 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if not looks_secret(value):
-        if is_hinted and _is_short_or_uuid(text, first, value, hints):
+        if (_BEARER_BEFORE.search(before[-_LONGEST_BASIC:]) and is_opaque(value)) or (
+            is_hinted and _is_short_or_uuid(text, first, value, hints)
+        ):
             yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if (
@@ -306,6 +314,8 @@ def _is_login(value: str) -> bool:
     try:
         login = base64.b64decode(value + "=" * (-len(value) % 4)).decode()
     except ValueError:
+        return False
+    if login in _PRINTED_LOGINS:
         return False
     user, sign, password = login.partition(":")
     return bool(sign) and login.isprintable() and password != user and not is_placeholder(password)

@@ -58,7 +58,7 @@ _ADDRESS_WORDS = re.compile(
 )
 _VERSION_WORDS = re.compile(
     r"(?<![\w.-])(?:\w*version\w{0,3}|versión|versão|verze|wersj[aiąę]|верси[яиюей]|sürüm|release"
-    r"|build|firmware|driver|revision|rev|ver|patch|update|sdk"
+    r"|build|java|j(?:re|dk)|player|firmware|driver|revision|rev|ver|patch|update|sdk"
     r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"

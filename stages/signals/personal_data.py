@@ -150,7 +150,7 @@ def is_reserved(label: str, value: str) -> bool:
     if label == "phone":
         number = _EXTENSION.sub("", plain)
         return _FICTION.fullmatch(number) is not None or number in _RESERVED_NUMBERS
-    return plain in _RESERVED[label] or (label == "card" and plain in _TEST_CARDS)
+    return plain in _RESERVED[label] or plain in _PRINTED.get(label, ())
 
 
 def _normalise_value(label: str, value: str) -> str:
@@ -173,6 +173,37 @@ _TEST_CARDS = frozenset(
 )
 """Numbers that Stripe, PayPal and others publish for tests: everybody's, as `EXAMPLES` are."""
 
+_PRINTED_IBANS = frozenset(
+    (
+        *("GB82WEST12345698765432", "GB29NWBK60161331926819", "GB33BUKB20201555555555"),
+        *("DE89370400440532013000", "DE91100000000123456789", "DE02120300000000202051"),
+        *("NL91ABNA0417164300", "CH9300762011623852957", "AT611904300234573201"),
+        *("BE68539007547034", "FR1420041010050500013M02606", "FR7630006000011234567890189"),
+        *("ES9121000418450200051332", "IT60X0542811101000000123456", "IE29AIBK93115212345678"),
+        *("PL61109010140000071219812874", "PT50000201231234567890154", "SE4550000000058398257466"),
+        *("NO9386011117947", "DK5000400440116243", "FI2112345600000785", "LU280019400644750000"),
+        *(
+            "GR1601101250000000012300695",
+            "CZ6508000000192000145399",
+            "HU42117730161111101800000000",
+        ),
+        *("RO49AAAA1B31007593840000", "BG80BNBG96611020345678", "HR1210010051863000160"),
+        *("SI56263300012039086", "SK3112000000198742637541", "EE382200221020145685"),
+        *("LT121000011101001000", "LV80BANK0000435195001", "MT84MALT011000012345MTLCAST001S"),
+        *(
+            "CY17002001280000001200527600",
+            "TR330006100519786457841326",
+            "IS140159260076545510730339",
+        ),
+        *("LI21088100002324013AA", "MC5811222000010123456789030", "SA0380000000608010167519"),
+        *("AE070331234567890123456", "IL620108000000099999999", "BR1800360305000010009795493C1"),
+        *("LC55HEMM000100010012001200023015", "GI75NWBK000000007099453", "CR05015202001026284066"),
+        *("UA213223130000026007233566001", "RS35260005601001611379", "KZ86125KZT5004100100"),
+    )
+)
+"""Examples of the registry of ISO 13616 and of what explains it: nobody's accounts."""
+
+_PRINTED = {"card": _TEST_CARDS, "iban": _PRINTED_IBANS}
 _RESERVED_NUMBERS = _RESERVED["phone"] | _RESERVED["card"]
 
 COUNT_COLUMNS = {
@@ -202,10 +233,11 @@ def find_personal_data(
     spans = [
         Span(start, end, label, choose_replacement(label, text[start:end], form))
         for label, start, end in _find_values(text, phone_regions)
-        if not is_reserved(label, text[start:end])
     ]
-    # Of two that start together (8.8.8.8@corp.com) the longer stays.
-    return drop_overlaps(spans) if len(spans) > 1 else spans
+    # Of two that start together (8.8.8.8@corp.com) the longer stays; a reserved account number
+    # holds what looks like a phone number.
+    alone = drop_overlaps(spans) if len(spans) > 1 else spans
+    return [span for span in alone if not is_reserved(span.label, text[span.start : span.end])]
 
 
 def count_personal_data(texts: Sequence[Sequence[Span]]) -> dict[str, list[int]]:

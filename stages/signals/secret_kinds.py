@@ -48,6 +48,35 @@ class SecretKind:
     """What stands before the literal in the secret, up to it, where that varies."""
 
 
+def make_tag(label: str) -> str:
+    """The text that replaces a secret."""
+    return f"<secret:{label}>"
+
+
+def is_in_run(byte: int) -> bool:
+    """Whether long runs of letters, digits and `_+/-` hold a byte."""
+    return chr(byte) in "_+/-" or (byte < 128 and chr(byte).isalnum())
+
+
+_REACH = 200
+"""Characters before a literal in which its secret must begin."""
+
+_LONGEST_LEAD = 50
+"""Characters before a literal in which a secret with a varying beginning begins."""
+
+
+def match_kind(text: str, sort: SecretKind, place: int) -> re.Match[str] | None:
+    """The shape that holds the literal at `place`."""
+    if sort.lead is not None:
+        before = sort.lead.search(text, max(0, place - _LONGEST_LEAD), place)
+        return sort.shape.match(text, before.start()) if before else None
+    if not sort.begins:
+        return sort.shape.match(text, place)
+    start = text.rfind(sort.begins, max(0, place - _REACH), place)
+    match = sort.shape.match(text, start) if start >= 0 else None
+    return match if match is not None and place < match.end() else None
+
+
 def crc32_base62(body: str) -> str:
     """The last six characters of a GitHub or npm token whose random part is `body`."""
     number, digits = zlib.crc32(body.encode()), ""
@@ -134,13 +163,19 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         _check_random_after("_", 400),
     ),
     _kind("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}", _is_token),
-    _kind("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,64}", _check_random_after("glpat-")),
+    _kind(
+        "gitlab_token",
+        "glpat-",
+        r"glpat-[A-Za-z0-9_-]{20,300}(?:\.[0-9a-z]{2}\.[0-9a-z]{9})?",
+        _check_random_after("glpat-"),
+    ),
     _kind(
         "slack_token",
         "xox",
         r"xox[abeoprs]-(?:[0-9A-Za-z]{1,24}-){1,5}[A-Za-z0-9]{16,72}",
         _check_random_after("-", 300),
     ),
+    _kind("slack_token", "xapp-", r"xapp-[0-9]-[A-Z0-9]{8,13}-[0-9]{10,14}-[0-9a-f]{64}"),
     SecretKind(
         "slack_webhook",
         "com/services/T",
@@ -163,7 +198,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         begins="sk-",
     ),
     _kind("anthropic_key", "sk-ant-", r"sk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{80,120}"),
-    _kind("hugging_face_token", "hf_", r"hf_[A-Za-z]{34}", _check_random_after("_", 400)),
+    _kind("hugging_face_token", "hf_", r"hf_[A-Za-z0-9]{34}", _check_random_after("_", 400)),
     *(
         _kind("docker_token", f"dckr_{sort}_", rf"dckr_{sort}_[A-Za-z0-9_-]{{27,32}}")
         for sort in ("pat", "oat")
@@ -207,6 +242,56 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         re.compile(rf"{WORD_BEGIN}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{WORD_END}"),
         _check_random_after("Q~", most=1),
         lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        "$production$",
+        re.compile(rf"access_token\$production\$[0-9a-z]{{16}}\$[0-9a-f]{{32}}{WORD_END}"),
+        lead=re.compile(r"access_token\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        ":APA91b",
+        re.compile(rf"{WORD_BEGIN}AAAA[A-Za-z0-9_-]{{7}}:APA91b[A-Za-z0-9_-]{{120,180}}{WORD_END}"),
+        _check_random_after(":APA91b", 400),
+        lead=re.compile(r"AAAA[A-Za-z0-9_-]{7}\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        "_mmk",
+        re.compile(rf"{WORD_BEGIN}[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk{WORD_END}"),
+        lambda token: is_random(token[7:36], 350),
+        lead=re.compile(r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        "NRAL",
+        re.compile(rf"{WORD_BEGIN}[0-9a-z]{{36}}NRAL{WORD_END}"),
+        lambda token: is_random(token[:36], 280),
+        lead=re.compile(r"[0-9a-z]{36}\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        "sig=",
+        re.compile(r"sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)"),
+        lambda token: is_random(token[4:], 400),
+        lead=re.compile(r"(?<=[?&;])\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        "-us",
+        re.compile(rf"{WORD_BEGIN}[0-9a-f]{{32}}-us[0-9]{{1,2}}{WORD_END}"),
+        lambda token: is_random(token[:32], 280),
+        lead=re.compile(r"[0-9a-f]{32}\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        ".webhook.office.com/",
+        re.compile(
+            r"https://[a-z0-9-]{1,40}\.webhook\.office\.com/webhookb2/[0-9a-f-]{36}@[0-9a-f-]{36}"
+            rf"/IncomingWebhook/[0-9a-f]{{32}}/[0-9a-f-]{{36}}(?:/[A-Za-z0-9_-]{{20,80}})?{WORD_END}"
+        ),
+        lead=re.compile(r"https://[a-z0-9-]{1,40}\Z"),
     ),
 )
 """Kinds whose literal no run of letters and digits begins with; searched in the whole text."""

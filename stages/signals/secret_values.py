@@ -55,7 +55,7 @@ _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 _SAYS_PASSWORD = re.compile(
     r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])"
     r"|(?-i:(?<=[a-z])Pass(?![a-z]))"
-    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|pwd|secret|\A(?:pw|clave"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|(?-i:pwd|Pwd|PWD)|secret|\A(?:pw|clave"
     r"|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
@@ -81,7 +81,7 @@ _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
     r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
     r"|bcrypt\w*"
-    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?(?:char\w*|bits?|bytes?"
+    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|(?-i:v)[0-9]{1,2}(?:\.\w+)*(?:(?:alpha|beta|rc)[0-9]{0,2})?|[0-9]+-?(?:char\w*|bits?|bytes?"
     r"|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
     r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen"
     r"|stellig\w*)?)"
@@ -100,7 +100,7 @@ _ALGORITHM = re.compile(
 """Names of algorithms and standards, which stand beside the word as values do."""
 
 _CALL = re.compile(
-    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
     r"|=>|::|</|/>|=="
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
@@ -182,6 +182,16 @@ def looks_secret(value: str) -> bool:
         return False
     run = len(longest) / max(1, len(_HUMPS.findall(longest)))
     return run <= (_LONGEST_RUN if _CASES.search(longest) else _LONGEST_RUN_OF_ONE_CASE)
+
+
+def is_opaque(value: str) -> bool:
+    """Whether a value where only a token stands is one: long, mixed, and not made of words."""
+    if len(value) < 24 or is_placeholder(value) or not _VALUE.match(value):
+        return False
+    if not _DIGIT.search(value) and not _is_mixed_long(value):
+        return False
+    parts = [part for part in _PARTS.split(value) if part]
+    return is_random(value, 350) and not all(map(_WORDLIKE.match, parts))
 
 
 def _is_mixed_long(value: str) -> bool:

@@ -26,24 +26,26 @@ _ALPHABETS = {
 _FORMS = {
     "hex": """
         dapi:32 glptt-:40 pul-:40 sbp_:40 sgp_:40 squ_:40 sqp_:40 sqa_:40 bkua_:40 sntryu_:64
-        sk-or-v1-:64 rubygems_:48 mlsn.:64 shippo_live_:40 shippo_test_:40 key-:32 ddp_:40
-        ubi_:40 xoxe-1-:30-150 v1.0-:40-200 whsec_:32-64 sgp_local_:40 packagist_uut_:68
+        sk-or-v1-:64 rubygems_:48 mlsn.:64 shippo_live_:40 shippo_test_:40 key-:32 fc-:32
+        ubi_:40 key_:64 live_:35 test_:35 xoxe-1-:30-150 v1.0-:40-200 whsec_:32-64
+        sgp_local_:40 packagist_uut_:68
     """,
     "alnum": """
         gsk_:52 xai-:80 pplx-:48 r8_:37-40 ntn_:43-50 lin_api_:40 lin_oauth_:32-64 LTAI:12-24
-        AKID:32 AKLT:30-50 nfp_:36 ico-:32 EZAK:54 EZTK:54 AKCp:68-74 EAA:90-250 phx_:40-48
-        whsec_:32 tvly-:28-48 aio_:28 fio-u-:64 glc_:32-400 rnd_:26-40 dnkey-:26-100 pnu_:36
-        ATBB:32 CLOJARS_:60 api_org_:34 hrku-:30-80 dp.pt.:40-46 dp.st.:40-60 dp.ct.:40-46
+        AKID:32 ATTA:72 AKLT:30-50 nfp_:36 ico-:32 EZAK:54 EZTK:54 AKCp:68-74 EAA:90-250 phx_:40-48
+        whsec_:32 tvly-:28-48 tvly-dev-:28-48 aio_:28 ddp_:36-40 napi_:64 rnd_:26-40 dnkey-:26-100
+        pnu_:36
+        ATBB:32 CLOJARS_:60 api_org_:34 hrku-:30-80 wandb_v1_:60-90 sgp_:64 rzp_live_:14
         figo_:40 PRIVATE-AIRTABLE-:40 patch_:40 csk-:44-52 ctx7sk-:36 sk-svcacct-:40-180
         GR1348941:20-40 sq0atp-:22 HRKU-:30-80 ddn_:40 sk-proj-:40-60 nvapi-:60-70 sk-lf-:36
         voyage-:40-50 pa-:43-48 e2b_:40 jina_:50-70 apify_api_:36-46 dckr_:40 hvr_:40 sk-kimi-:40-80
     """,
     "url": """
         glrt-:20-60 gldt-:20-60 glcbt-:20-70 glft-:20-60 glsoat-:20-60 glimt-:20-60 glagent-:40-60
-        glffct-:20-60 glrtr-:20-60 gloas-:64 nvapi-:60-80 sq0csp-:43 sq0atp-:22 fo1_:43 fm1_:60-900
-        fm2_:60-900
+        glffct-:20-60 glrtr-:20-60 gloas-:64 nvapi-:60-80 sq0csp-:43 sq0atp-:22 fo1_:43 fio-u-:64
+        hf_oauth_:30-700 NRII-:32 sl.u.:130-1300 sk-helicone-:27-50
         figd_:38-46 CFPAT-:43 tfp_:40-64 duffel_test_:43 duffel_live_:43 pscale_tkn_:32-64
-        pscale_pw_:32-64 pscale_oauth_:32-64 ATATT3:80-250 ATCTT3:80-250 ops_eyJ:100-2000
+        pscale_pw_:32-64 pscale_oauth_:32-64 ops_eyJ:100-2000
         ya29.:30-1200 1//0:60-120 HRKU-:58-80 xapp-:40-140 tskey-auth-:20-70 tskey-api-:20-70
         tskey-client-:20-70 tskey-:20-70 hvs.:24-140 hvb.:100-250 sntrys_:60-400 pcsk_:60-80
         sb_secret_:30-48 p8e-:32 gho-:30-60 ghs-:30-60 vcp_:24-80 vercel_:24-80 eyJrIjoi:60-200
@@ -52,10 +54,21 @@ _FORMS = {
     """,
     "upper": "NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
     "lower": "oy2:43 rdme_:70 nb_:40 oauth::30",
-    "base64": "whsec_:32-48 sntrys_eyJ:100-400 base64v1.:60-200",
+    "base64": """
+        whsec_:32-48 sntrys_eyJ:100-400 base64v1.:60-200 glc_:32-400 fm1_:60-900 fm2_:60-900
+    """,
 }
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TWO_PARTS = (
+    ("dapi", r"dapi[0-9a-f]{32}-[0-9]{1,2}"),
+    ("dp.", r"dp\.(?:st|ct|pt|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,46}"),
+    ("pat-", rf"pat-(?:na|eu|ap|ca)[0-9]-{_UUID}"),
+    ("snyk_", r"snyk_[us]at\.[0-9a-f]{8}\.[A-Za-z0-9_-]{40,160}"),
+    ("t1.", r"t1\.[A-Za-z0-9_-]{20,400}={0,2}\.[A-Za-z0-9_-]{86}={0,2}"),
+    ("token-", r"token-[a-z0-9]{5}:[a-z0-9]{54}"),
+    ("1000.", r"1000\.[0-9a-f]{32}\.[0-9a-f]{32}"),
+    ("00D", r"00D[A-Za-z0-9]{12,15}![A-Za-z0-9_.]{80,120}"),
+    *((f"{n}/", rf"{n}/[0-9]{{16}}:[0-9a-f]{{32}}") for n in "012"),
     ("glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
     ("PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
     ("xkeysib-", r"xkeysib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
@@ -69,17 +82,20 @@ _TWO_PARTS = (
     ("sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{40,150}\.[A-Za-z0-9_-]{20,30}"),
     ("xoxe.", r"xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{140,180}"),
     ("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{24,32}"),
+    *((f"AT{c}TT3", rf"AT{c}TT3[A-Za-z0-9_-]{{80,250}}(?:=[0-9A-F]{{8}}|={{0,2}})") for c in "AC"),
     ("waka_", "waka_" + _UUID),
     ("HRKU-", r"HRKU-" + _UUID),
     ("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),
     ("sdk-", r"sdk-" + _UUID),
     ("sgp_", r"sgp_[0-9a-f]{16}_[0-9a-f]{40}"),
     ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
-    ("access_token$", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}"),
     ("FLWSECK", r"FLWSECK(?:_TEST)?-[0-9a-fA-F]{12,40}(?:-X)?"),
     ("amzn.mws.", r"amzn\.mws\." + _UUID),
 )  # fmt: skip
 _COMMON = (
+    ("key", r"key[A-Za-z0-9]{14}"),
+    ("live_", r"live_[A-Za-z0-9]{30}"),
+    ("npg_", r"npg_[A-Za-z0-9]{12}"),
     ("re_", r"re_[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,26}"),
     ("sk_", r"sk_[0-9a-f]{48}"),
     ("sk-", r"sk-(?:[A-Za-z0-9]{48,64}|[0-9a-f]{32})"),
@@ -122,6 +138,12 @@ def _make(prefix: str, shape: str, is_common: bool = False) -> SecretKind:
     return SecretKind(_LABEL, prefix, pattern, _check(prefix, is_common))
 
 
+def _make_of_parts(prefix: str, shape: str) -> SecretKind:
+    """A form that no name has: the rest must only not be filler."""
+    pattern = re.compile(f"{WORD_BEGIN}{shape}{WORD_END}")
+    return SecretKind(_LABEL, prefix, pattern, lambda token: is_random(token[len(prefix) :], 250))
+
+
 def _read_forms() -> list[SecretKind]:
     kinds = []
     for alphabet, forms in _FORMS.items():
@@ -135,7 +157,7 @@ def _read_forms() -> list[SecretKind]:
 
 SERVICE_TOKENS: tuple[SecretKind, ...] = (
     *_read_forms(),
-    *(_make(prefix, shape) for prefix, shape in _TWO_PARTS),
+    *(_make_of_parts(prefix, shape) for prefix, shape in _TWO_PARTS),
     *(_make(prefix, shape, True) for prefix, shape in _COMMON),
     SecretKind(
         _LABEL,

@@ -118,7 +118,8 @@ NO_EMAILS = [
 def test_datatroves_own_email_cases_hold_but_for_the_example_s() -> None:
     """Its `test_pii_removal.py`: every verdict is shared. There it stands at `example.com`.
 
-    Addresses at `example.com`, which is reserved, are nobody's and left here.
+    Addresses at `example.com`, which is reserved, and `example` under any country are nobody's and
+    left here.
     Three that it finds are none here: a top-level domain that does not exist, five-digit parts of
     an address, and a host's address without brackets (RFC 5321), which is found as an address; one
     that it leaves is found: a name in Japanese.
@@ -128,9 +129,40 @@ def test_datatroves_own_email_cases_hold_but_for_the_example_s() -> None:
         cases += [(*given.split("|"), behind) for given, behind in EMBEDDED]  # type: ignore[misc]
         for before, address, behind in cases:
             whole = address.replace("S", site) if "@S" in address or ".S" in address else address
-            expected = [] if whole.endswith("example.com") else [(whole, "email")]
+            is_nobodys = whole.endswith(("example.com", "example.co.jp"))
+            expected = [] if is_nobodys else [(whole, "email")]
             assert labels(before + whole + behind) == expected
         assert [text for text in NO_EMAILS if labels(text.replace("S", site))] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh -i key.pem ubuntu@ec2.eu-1.corp.com",
+        "rsync -avz ./dist/ deploy@node13.corp.com:/var/www/ledger/",
+        "see deploy@node13.corp.com:/var/www, or git clone me@git.corp.com:team/shop.git",
+        "Message-ID: <e3a94b1d9f15.51326897@mail.corp.com>",
+        "References: <a.1@lists.corp.com>\n <b.2@lists.corp.com>\nIn-Reply-To: <c.3@corp.com>",
+        '{"message_id": "<e3a94b1d@corp.com>"}',
+        "<XyFpKLwxPJBU7lcELhkRQd@mail.gmail.com>",
+        "Bitte max.mustermann@example.de ersetzen, oder erika@beispiel.de",
+    ],
+)
+def test_logins_numbers_of_messages_and_sample_people_are_no_email(text: str) -> None:
+    assert [label for label in labels(text) if label[1] == "email"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From: <{}>\nMessage-ID: <1@corp.com>",
+        "ssh is broken, ask\n{}",
+        "{}: hello",
+        "{}:Pa/55",
+    ],
+)
+def test_an_address_beside_them_is_one(text: str) -> None:
+    assert ("ann@corp.com", "email") in labels(text.format("ann@corp.com"))
 
 
 PUBLIC = ["163.36.107.25", "7.7.7.7", "57.120.21.121", "35.88.121.75", "2001:4860:4860::8899"]

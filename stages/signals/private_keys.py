@@ -1,0 +1,87 @@
+"""Private keys in a text: blocks with marks around them, and the forms that have none.
+
+PEM, OpenPGP and SSH2 (RFC 4716) mark the begin and the end of a block. PuTTY's file names its
+private lines (`Private-Lines: 8`), a JSON web key (RFC 7517) has its private part in the member
+`d`, XML's RSAKeyValue in the element `D`. Time is linear in the text: a block has a greatest
+length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONGEST_KEY_BLOCK = 20_000
+"""Characters after the head of a private key within which it must end."""
+
+_HEAD = re.compile(
+    r"-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?)-----"
+    r"|---- BEGIN (SSH2 (?:ENCRYPTED )?PRIVATE KEY) ----"
+)
+_KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]")
+_PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}[ \t]*((?:\r?\n|(?:\\r)?\\n)[ \t>]{0,12})")
+_BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{4,76}={0,2}(?![A-Za-z0-9+/=:-])")
+_WEB_KEY = re.compile(r"\"kty\\?\"\s?:\s?\\?\"(?:RSA|EC|OKP)\b")
+_WEB_KEY_MEMBER = re.compile(
+    r"\"(?:d|p|q|dp|dq|qi)\\?\"\s{0,4}:\s{0,4}\\?\"([A-Za-z0-9_-]{20,1400}={0,2})\\?\""
+)
+_WEB_KEY_REACH = 6_000
+_XML_KEY = re.compile(r"<(D|P|Q|DP|DQ|InverseQ)>\s{0,40}([A-Za-z0-9+/=\s]{20,1400})</\1>")
+
+
+def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Places of private keys; in strings, with line feeds as `\\n`, as well."""
+    if "PRIVATE KEY" in text:
+        yield from _find_blocks(text)
+    if "Private-Lines" in text:
+        yield from _find_putty(text)
+    if '"kty' in text:
+        yield from _find_web_keys(text)
+    if "<RSAKeyValue" in text:
+        yield from (match.span(2) for match in _XML_KEY.finditer(text))
+
+
+def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Blocks from their BEGIN to their END line."""
+    feet: dict[str, int] = {}
+    for head in _HEAD.finditer(text):
+        mark = f"-----END {head[1]}-----" if head[1] else f"---- END {head[2]} ----"
+        foot = feet.get(mark, 0)
+        if 0 <= foot < head.end():
+            foot = feet[mark] = text.find(mark, head.end())
+        if foot < 0 or foot > head.end() + LONGEST_KEY_BLOCK:
+            continue
+        if _is_key(text[head.end() : foot]):
+            yield head.start(), foot + len(mark)
+
+
+def _is_key(body: str) -> bool:
+    """Whether the text between the marks is base64 and enough of it, not prose about keys.
+
+    30 bytes are the least that a private key (Ed25519) takes.
+    """
+    letters = len(_KEY_CHARACTERS.findall(body))
+    return letters >= 40 and "..." not in body and body.count(" ") * 8 < len(body)
+
+
+def _find_putty(text: str) -> Iterator[tuple[int, int]]:
+    """The lines after the head in a file of PuTTY."""
+    for head in _PUTTY_LINES.finditer(text):
+        end = head.end()
+        line = _BASE64_LINE.match(text, end)
+        while line is not None and line.end() < head.end() + LONGEST_KEY_BLOCK:
+            end = line.end()
+            following = text.startswith(head[1], end)
+            line = _BASE64_LINE.match(text, end + len(head[1])) if following else None
+        if end > head.end():
+            yield head.end(), end
+
+
+def _find_web_keys(text: str) -> Iterator[tuple[int, int]]:
+    """The private members of JSON web keys; `\"k\"` of a symmetric key is assigned like others."""
+    free = 0
+    for head in _WEB_KEY.finditer(text):
+        first = max(free, text.rfind("{", max(0, head.start() - _WEB_KEY_REACH), head.start()))
+        last = text.find("}", head.end(), head.end() + _WEB_KEY_REACH)
+        free = last if last >= 0 else min(len(text), head.end() + _WEB_KEY_REACH)
+        yield from (member.span(1) for member in _WEB_KEY_MEMBER.finditer(text, first, free))
