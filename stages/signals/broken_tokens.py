@@ -25,7 +25,7 @@ from stages.signals.secret_kinds import (
 from stages.signals.secret_values import is_placeholder
 from stages.signals.service_tokens import SERVICE_TOKENS
 
-_LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ", "a": ".", "s": "&<>^"}
+_LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ,)", "a": ".", "s": "&<>^|%`"}
 
 
 def _mark(byte: int) -> str:
@@ -38,12 +38,18 @@ _LINE_MARKS = bytes(ord(_mark(byte)) for byte in range(256))
 _LINE_END = re.compile(rb"n(?:[qa]{0,4}?|[qa]{0,3}s[qas]{0,14}?)aaaaaaaa")
 """Reversed: the end of a line, at most a sign that joins it to the next, and eight characters."""
 
-_JOINER = r" ?(?:\+|\.{1,2}|&(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?|<>|\^)"
+_CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?[_\\&]?"""
+"""A quote, and the sign of a program that joins strings or lines: `" +`, `' ||`, `" & _`, `",`."""
+
+_OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
 _LINE_BREAK = re.compile(
-    rf"""["'](?:{_JOINER})?(?: _| ?\\)?\r?\n[ \t]{{0,40}}(?:(?:\+|\.{{1,2}}|&|<>|\^) ?)?["']"""
-    r"""|(?: \|| ?<br ?/?>)?[=\\]?\r?\n[ \t>*#/|;%]{0,40}(?:-- )?"""
+    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>)?[=\\`^%]?\r?\n"""
+    r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%]{0,40}(?:-- )?)"""
 )
-_CONTINUED = re.compile(rf"""(?:["'](?:{_JOINER})?(?: _)?| ?<br ?/?>)? ?\\?=?\r?\Z""")
+_CONTINUED = re.compile(rf"""(?:{_CLOSE}| ?<br ?/?>)? ?[\\`^%]?=?\r?\Z""")
+_WEAK_BREAK = re.compile(r"""["'][^"']*[,(]|\r?\n[ \t]{0,6}[0-9]""")
+"""What also stands between two values: items of a list, arguments, numbered lines."""
+
 _LONGEST_SIGN = 24
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
@@ -110,7 +116,9 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
         rest = _FRAGMENT.match(text, gap.end()) if gap else None
         if gap is None or rest is None:
             break
-        goes_on = not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
+        goes_on = not _WEAK_BREAK.match(gap[0]) and (
+            not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
+        )
         width, before = place - text.rfind("\n", 0, place), width
         if width == before and (
             text[rest.end() : rest.end() + 1] in _LINE_FEEDS or not _ORDINARY_WORD.match(rest[0])

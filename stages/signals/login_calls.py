@@ -142,6 +142,7 @@ _CALLS = _shapes(
         "mysqli(": rf"mysqli{_THREE}",
         "connect(": rf"connect{_THREE}",
         "ftp(": rf"ftp{_THREE}",
+        "login(": rf"login{_THREE}",
         "database(": rf"database{_THREE}",
         "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",

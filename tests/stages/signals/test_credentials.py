@@ -436,6 +436,11 @@ JOINED = [
     "<td>{}<br>\n{}</td>",
     "{}=\n{}",
     "; {}\n; {}",
+    '"{}" ++\n  "{}"',
+    "'{}' ||\n  '{}'",
+    'concat!("{}",\n    "{}")',
+    '"{}")\n .append("{}"',
+    "12: {}\n13: {}\n14: end",
 ]
 
 
@@ -447,6 +452,12 @@ def test_a_token_in_two_parts_is_one_secret(form: str, cut: int) -> None:
     (span,) = find_secrets(text)
     inner = form[form.index("{") : form.rindex("}") + 1]
     assert text[span.start : span.end] == inner.format(token[:cut], token[cut:])
+
+
+def test_two_tokens_of_a_list_are_two_secrets() -> None:
+    tokens = [made(seed)["gitlab_token"] for seed in (3, 4)]
+    text = f'["{tokens[0]}",\n "{tokens[1]}"]'
+    assert [text[span.start : span.end] for span in find_secrets(text)] == tokens
 
 
 def test_private_keys_without_marks_are_found() -> None:
