@@ -230,7 +230,7 @@ def make_service(scene: Scene, name: str) -> str:
 
 
 _LONG = ("openai", "anthropic", "github_fine_grained", "stripe", "sendgrid", "pypi", "digitalocean",
-         "atlassian", "groq", "slack_app", "vault", "terraform", "github", "dropbox")  # fmt: skip
+         "atlassian", "groq", "slack_app", "vault", "terraform", "dropbox")  # fmt: skip
 
 BREAKS = {
     "plain": "\n", "indent4": "\n    ", "indent8": "\n        ", "tab": "\n\t", "soft": "=\n",
