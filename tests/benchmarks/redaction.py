@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
-    python -m tests.benchmarks.redaction --seed 9001   # a blind set: once (2000, 3000, 7001, 9001)
+    python -m tests.benchmarks.redaction --seed 12001   # a blind set: once; 2000, 3000, 7001, 9001
     python -m tests.benchmarks.redaction --seed 2000 --peers          # Presidio on the same texts
     python -m tests.benchmarks.redaction_blind --set blind2 --peers   # the same on a blind set
 
@@ -24,13 +24,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
-from tests.benchmarks import fourth_blind, third_blind_set
+from tests.benchmarks import fifth_blind, fourth_blind, third_blind_set
 from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
 from tests.benchmarks.splits import (
+    FIFTH_BLIND_SEED,
     FIRST_BLIND_SEED,
     FOURTH_BLIND_SEED,
     THIRD_BLIND_SEED,
@@ -52,11 +54,16 @@ REAL = (
 )
 
 
+def later_set(seed: int) -> ModuleType:
+    """The third blind set or a later one, by a seed that draws from it."""
+    if seed >= FIFTH_BLIND_SEED:
+        return fifth_blind
+    return fourth_blind if seed >= FOURTH_BLIND_SEED else third_blind_set
+
+
 def kinds_of(seed: int) -> Sequence[str]:
     """The kinds of the set that a seed draws from."""
-    if seed >= FOURTH_BLIND_SEED:
-        return fourth_blind.KINDS
-    return third_blind_set.KINDS if seed >= THIRD_BLIND_SEED else KINDS
+    return later_set(seed).KINDS if seed >= THIRD_BLIND_SEED else KINDS
 
 
 def cases_of(kind: str, seed: int) -> list[Case]:
@@ -64,8 +71,7 @@ def cases_of(kind: str, seed: int) -> list[Case]:
     if seed < THIRD_BLIND_SEED:
         return make_cases(kind, seed)
     name = "ip_address" if kind == "ip" else kind
-    later = fourth_blind if seed >= FOURTH_BLIND_SEED else third_blind_set
-    return [replace(case, kind=name) for case in later.make_cases(kind, seed)]
+    return [replace(case, kind=name) for case in later_set(seed).make_cases(kind, seed)]
 
 
 def find_spans(cases: Sequence[Case]) -> list[list[Place]]:

@@ -37,6 +37,9 @@ THIRD_BLIND_SEED = 7000
 FOURTH_BLIND_SEED = 9001
 """Seeds from here on draw from the fourth blind set (fourth_blind/), by a fourth such writer."""
 
+FIFTH_BLIND_SEED = 12001
+"""Seeds from here on draw from the fifth blind set (fifth_blind/), by a fifth such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
