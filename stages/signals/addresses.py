@@ -85,7 +85,7 @@ _MESSAGE_NUMBER_BEFORE = re.compile(
 
 _NUMBER_REACH = 600
 _REMOTE_COMMAND = re.compile(
-    r"(?<![\w/.@-])(?:ssh|scp|sftp|rsync|mosh|autossh|sshfs|ssh-copy-id|sshpass)\s[^\n|;]{0,200}\Z"
+    r"(?<![\w/.@-])(?:ssh|scp|sftp|rsync|mosh|autossh|sshfs|ssh-copy-id|sshpass|ProxyJump)\s[^\n|;]{0,200}\Z"
 )
 _REMOTE_REACH = 220
 _REMOTE_PATH = re.compile(r":(?:/|~|[\w.-]{1,60}(?:/[\w.-]{1,60}){1,8}\.git\b)")

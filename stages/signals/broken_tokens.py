@@ -55,8 +55,11 @@ _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
-_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n]))?")
-"""`=` at the end of a line joins it to the next in quoted-printable."""
+_FRAGMENT = re.compile(
+    r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n])(?:[0-9A-F]{1,8}(?![A-Za-z0-9_]))?)?"
+)
+"""`=` at the end of a line joins it to the next in quoted-printable; Atlassian's tokens end in
+`=` and a checksum."""
 
 _FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
 _LONGEST_LINE, _MOST_LINES = 1200, 40
@@ -99,6 +102,23 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
         if span is not None:
             yield span
             free = span.end
+
+
+_JOINED = re.compile(rf"""(?:{_CLOSE}\r?\n{_OPEN}|\\\r?\n[ \t]{{0,40}})""")
+
+
+def continue_lines(text: str, span: Span) -> Span:
+    """A secret that only its place tells, with the parts that a program joins to it below."""
+    end = span.end
+    for _ in range(_MOST_LINES):
+        gap = _JOINED.match(text, end)
+        rest = _FRAGMENT.match(text, gap.end()) if gap else None
+        if gap is None or rest is None or _WEAK_BREAK.match(gap[0]):
+            break
+        if not _TOKEN_END.search(rest[0]) and (len(rest[0]) > 7 or _ORDINARY_WORD.match(rest[0])):
+            break
+        end = rest.end()
+    return span._replace(end=end)
 
 
 def _join_lines(text: str, start: int, stop: int) -> Span | None:

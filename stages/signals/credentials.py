@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
-from stages.signals.broken_tokens import find_broken_tokens
+from stages.signals.broken_tokens import continue_lines, find_broken_tokens
 from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
@@ -70,7 +70,8 @@ def find_secrets(text: str) -> list[Span]:
         spans += find_azure_key(text, end)
         spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)
-        spans += find_assigned_secrets(text, start, end)
+        for span in find_assigned_secrets(text, start, end):
+            spans.append(continue_lines(text, span))
         if text.startswith(".", end):
             spans += _find_discord_token(text, start, end)
         if text.startswith("-", end - 9):

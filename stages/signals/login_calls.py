@@ -142,6 +142,7 @@ _CALLS = _shapes(
         "mysqli(": rf"mysqli{_THREE}",
         "connect(": rf"connect{_THREE}",
         "ftp(": rf"ftp{_THREE}",
+        "plainauth(": rf"plainauth{_THREE}",
         "login(": rf"login{_THREE}",
         "database(": rf"database{_THREE}",
         "load(": rf"load{_TWO}\.tochararray",
@@ -163,7 +164,8 @@ _CISCO = rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?"
 _PGPASS = rf"[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}"
 _STATEMENTS = _shapes(
     **{
-        "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})? (?P<sure>[^\s\"'`<>|/]{6,64})",
+        "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})?(?: /user:\S{1,40})?"
+        r" (?P<sure>[^\s\"'`<>|/]{6,64})",
         "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
         "securestring": rf"securestring (?:-String )?{_SURE}",
         "login": rf"login{_STATED}",

@@ -106,9 +106,13 @@ _SAMPLE_PAYLOAD = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
 """What the samples of jwt.io say: `{"sub":"1234567890","name":"John Doe"`."""
 
 
+_SAMPLE_OF_THE_STANDARD = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAi"
+"""RFC 7519, 3.1."""
+
+
 def _is_jwt(token: str) -> bool:
     """Whether the first part is a JSON object that names an algorithm; no sample of jwt.io."""
-    if _SAMPLE_PAYLOAD in token:
+    if _SAMPLE_PAYLOAD in token or token.startswith(_SAMPLE_OF_THE_STANDARD):
         return False
     head = token.partition(".")[0]
     try:
@@ -269,6 +273,13 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         re.compile(rf"{WORD_BEGIN}[0-9a-z]{{36}}NRAL{WORD_END}"),
         lambda token: is_random(token[:36], 280),
         lead=re.compile(r"[0-9a-z]{36}\Z"),
+    ),
+    SecretKind(
+        "service_token",
+        ".atlasv1.",
+        re.compile(rf"{WORD_BEGIN}[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_-]{{60,72}}{WORD_END}"),
+        _check_random_after("atlasv1.", 400),
+        lead=re.compile(r"[A-Za-z0-9]{14}\Z"),
     ),
     SecretKind(
         "service_token",

@@ -479,3 +479,13 @@ def test_private_keys_without_marks_are_found() -> None:
 
 def chars_of(number: int, seed: int) -> str:
     return "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=number))
+
+
+def test_a_value_that_a_program_joins_below_is_redacted_whole() -> None:
+    first, second = chars_of(50, 11), chars_of(40, 12)
+    for between in ("' +\n    '", "\\\n"):
+        text = f"headers.Authorization = 'Bearer {first}{between}{second}';"
+        (span,) = find_secrets(text)
+        assert text[span.start : span.end] == first + between + second
+    text = f"api_key = '{first}',\n'{second}'"
+    assert [text[span.start : span.end] for span in find_secrets(text)] == [first]
