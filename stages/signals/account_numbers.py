@@ -76,7 +76,8 @@ _NUMBERS_OF_OTHER_KINDS = re.compile(
     r"|member|account|acct|konto|booking|shipment|parcel|transaction|trx|txn|trace|session|user"
     r"|device|job|build|batch|request|event|message|node|object|post|tweet|status|chat|channel"
     r"|guild|thread|bestell|sendung|rechnung|commande|pedido|ordine|номер)\w{0,8}"
-    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?|(?<![a-z])ids?\b|token|hash|timestamp|epoch|\bnr\b|n°|#|№)"
+    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?|(?<![a-z])ids?\b|token|hash|timestamp|epoch|\bnr\b"
+    r"|n°|#|№)"
     r"[^\n\w]{0,8}\Z|[=+*/<(\[-]\s?\Z",
     re.IGNORECASE,
 )
