@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.export.config import LIBRARIES, Form
 from stages.export.verify import TOLERANCE, Verification, run_script
 from stages.tokens.chat import CHAT_TEMPLATE
 
@@ -38,9 +39,17 @@ OWN_MODULE = "stages.model.huggingface.auto_classes"
 
 
 def make_certificate(
-    release: Path, names: list[str], probes: Path, verified: Verification
+    release: Path,
+    names: list[str],
+    probes: Path,
+    verified: Verification,
+    *,
+    form: Form | None = None,
 ) -> dict[str, Any]:
-    """Of the files `names` in `release`, and what was written into `probes` and compared."""
+    """Of the files `names` in `release`, and what was written into `probes` and compared.
+
+    `form` is that of quantised weights.
+    """
     from safetensors.torch import load_file
 
     probe = json.loads((probes / "probe.json").read_bytes())
@@ -65,6 +74,7 @@ def make_certificate(
         "chat_template": probe["chat_template"],
         **results,
         "tried": [{"transformers": verified.transformers, "torch": verified.torch}],
+        **({"form": form} if form is not None else {}),
     }
 
 
@@ -90,6 +100,8 @@ class Repeated:
     """`equal`, `too close to compare`, or `none` of a reward model."""
     transformers: str
     torch: str
+    form: Form | None
+    """int8 or int4, where the weights are quantised."""
 
 
 def read_certificate(folder: Path) -> dict[str, Any]:
@@ -123,6 +135,8 @@ def _check_types(content: Mapping[str, Any]) -> None:
             raise ValueError(f"does not name {needed}")
     if content["chat"]["messages"] and content["chat_template"] != CHAT_TEMPLATE:
         raise ValueError("a chat of a template that Ingot does not write is not rendered")
+    if content.get("form") not in (None, *LIBRARIES):
+        raise ValueError(f"form is {str(content['form'])[:80]!r}")
     if content["margin"] < 0 or not 0 < content["tolerance"] <= TOLERANCE:
         raise ValueError(f"tolerance is not in 0 … {TOLERANCE}")
     if "scores" in content:
@@ -204,6 +218,7 @@ def repeat_check(folder: Path, python: str | None = None) -> Repeated:
         generation=generation,
         transformers=result["transformers"],
         torch=result["torch"],
+        form=certificate.get("form"),
     )
 
 

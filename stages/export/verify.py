@@ -62,18 +62,27 @@ class Verification:
 
 
 def verify_release(
-    release: Path, probes: Path, config: ModelConfig, probe_tokens: int, *, reward: bool = False
+    release: Path,
+    probes: Path,
+    config: ModelConfig,
+    probe_tokens: int,
+    *,
+    reward: bool = False,
+    outside_parameters: int = 0,
 ) -> Verification:
     """Load the folder `release` in a new process and compare; IngotError names what differs.
 
     Where no native class expresses the model, the process imports Ingot's own first. With `reward`
-    it is that of a reward model, and the probes are `write_reward_probes`'s.
+    it is that of a reward model, and the probes are `write_reward_probes`'s. `outside_parameters`
+    numbers of the release are in no parameter of the loaded model.
     """
     family = family_of(config)
     result = run_script(release, probes, family.register)
     wanted = {
         "model_class": family.classifier if reward else family.architecture,
-        "parameters": count_parameters(config).total + (config.width if reward else 0),
+        "parameters": count_parameters(config).total
+        + (config.width if reward else 0)
+        - outside_parameters,
         "dtype": json.loads((release / "config.json").read_bytes())["dtype"],
         "ids_equal": True,
         "chat_equal": True,
