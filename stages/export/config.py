@@ -42,7 +42,7 @@ class ExportConfig(Config):
     quantise: Form | None = Field(
         default=None,
         description="Store the matrices of the layers in eight bits (torchao) or four (GPTQ's "
-        "layout, by auto-round); the rest keeps `dtype`. int4 needs calibration tokens, and float16.",
+        "layout, by auto-round); the rest has `dtype`. int4 needs calibration tokens and float16.",
     )
     int4_group: Literal[32, 64, 128] = Field(
         default=32,
@@ -51,8 +51,7 @@ class ExportConfig(Config):
     int4_steps: int = Field(
         default=200,
         ge=0,
-        description="Steps by which auto-round tunes the rounding of each layer; 0 rounds numbers to "
-        "nearest.",
+        description="Steps by which auto-round tunes the rounding of a layer; 0 rounds to nearest.",
     )
     max_shard_bytes: int = Field(
         default=5_000_000_000,
