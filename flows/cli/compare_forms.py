@@ -24,6 +24,13 @@ from flows.cli.output import Column, echo, print_json, print_table
     show_default=True,
     help="Items of one benchmark.",
 )
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="Compare this metric alone; may be repeated. Fewer comparisons see smaller differences.",
+)
 @store_option
 @json_option
 def compare_forms(
@@ -32,6 +39,7 @@ def compare_forms(
     held_out: str | None,
     benchmarks: tuple[str, ...],
     max_items: int,
+    metrics: tuple[str, ...],
     store: str,
     as_json: bool,
 ) -> None:
@@ -39,8 +47,8 @@ def compare_forms(
 
     A form is a release that `export` made (in any type, int8 or int4), or a GGUF file of
     `export_gguf`. Its numbers are read back into Ingot's decoder in float32, and measured on the
-    same held-out text and items as the checkpoint. Differences are paired, and `p` is adjusted for
-    all of them (Holm). Nothing is written.
+    same held-out text and items as the checkpoint. Differences are paired; `p` is adjusted for all
+    scores of a form (Holm). Nothing is written.
 
     \b
     ingot compare-forms quickstart/dpo mine/int8 mine/int4 mine/q4_0 \\
@@ -52,7 +60,7 @@ def compare_forms(
     config = EvaluateConfig(max_items=max_items)
     base, costs = form_comparison.compare_forms(
         open_store(store), checkpoint, forms, held_out=held_out, benchmarks=benchmarks,
-        config=config,
+        metrics=metrics, config=config,
         progress=lambda ref: click.echo(f"measuring {ref}", err=True),
     )  # fmt: skip
     if as_json:
