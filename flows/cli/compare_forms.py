@@ -74,8 +74,8 @@ def compare_forms(
         sizes.append((one.form.ref, one.form.form, f"{one.form.bytes:,}", share))
     print_table(["model", "form", Column("bytes", right=True), Column("share", right=True)], sizes)
     echo()
-    columns: list[str | Column] = ["form", "benchmark", "metric"]
-    titles = ("items", "checkpoint", "form", "difference", "95 %", "p")
+    columns: list[str | Column] = ["model", "benchmark", "metric"]
+    titles = ("items", "checkpoint", "model", "difference", "95 %", "p")
     columns += [Column(title, right=True) for title in titles]
     rows = []
     for one in costs:
@@ -84,7 +84,7 @@ def compare_forms(
             interval = "" if paired.low is None else f"{paired.low:+.4f} to {paired.high:+.4f}"
             rows.append(
                 (
-                    one.form.form,
+                    one.form.ref,
                     score.label,
                     score.metric,
                     f"{paired.items:,}",

@@ -26,7 +26,7 @@ from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.export.config import LIBRARIES, Form
-from stages.export.verify import TOLERANCE, Verification, run_script
+from stages.export.verify import Verification, largest_tolerance, run_script
 from stages.tokens.chat import CHAT_TEMPLATE
 
 CERTIFICATE, FORMAT = "certificate.json", 1
@@ -67,7 +67,7 @@ def make_certificate(
     return {
         "certificate_format": FORMAT,
         "files": {name: file_facts(release / name) for name in sorted(names)},
-        "tolerance": TOLERANCE,
+        "tolerance": verified.tolerance,
         "texts": list(probe["texts"]),
         "ids": probe["ids"],
         "chat": {key: probe[key] for key in ("messages", "rendered", "rendered_ids")},
@@ -137,8 +137,7 @@ def _check_types(content: Mapping[str, Any]) -> None:
         raise ValueError("a chat of a template that Ingot does not write is not rendered")
     if content.get("form") not in (None, *LIBRARIES):
         raise ValueError(f"form is {str(content['form'])[:80]!r}")
-    if content["margin"] < 0 or not 0 < content["tolerance"] <= TOLERANCE:
-        raise ValueError(f"tolerance is not in 0 … {TOLERANCE}")
+    _check_tolerance(content)
     if "scores" in content:
         lengths = content["lengths"]
         if not lengths or len(lengths) != len(content["scores"]):
@@ -149,6 +148,14 @@ def _check_types(content: Mapping[str, Any]) -> None:
     rows, ids, values = content["tokens"], content["top_ids"], content["top_logits"]
     if not rows or not len(rows) == len(ids) == len(values):
         raise ValueError("tokens and logits differ in number")
+
+
+def _check_tolerance(content: Mapping[str, Any]) -> None:
+    """ValueError for a margin or a tolerance that no release has."""
+    largest = max((abs(one) for row in content.get("top_logits", ()) for one in row), default=0.0)
+    most = largest_tolerance(content.get("form"), largest)
+    if content["margin"] < 0 or not 0 < content["tolerance"] <= most:
+        raise ValueError(f"tolerance is not in 0 … {most:.2g}")
 
 
 def differing_files(folder: Path, files: Mapping[str, Any]) -> list[str]:

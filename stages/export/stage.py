@@ -124,6 +124,7 @@ class Export(Stage):
             shape,
             tokens,
             reward=reward,
+            form=config.quantise,
             outside_parameters=weights.outside_parameters,
         )
 
