@@ -161,9 +161,9 @@ def to_int8(plain: ReleasedWeights, config: ModelConfig) -> QuantisedWeights:
             metadata[name] = json.dumps({"_type": "Tensor"})
             continue
         rows, inputs = spec.shape
-        # What is said of a matrix, and the shapes of its parts, depend on its shape alone.
-        tensors, said = flatten(name, torch.zeros(1, inputs, dtype=spec.dtype))
-        metadata[name] = said[name]
+        # The entry of a matrix, and the shapes of its parts, depend on its shape alone.
+        tensors, entries = flatten(name, torch.zeros(1, inputs, dtype=spec.dtype))
+        metadata[name] = entries[name]
         for part, tensor in tensors.items():
             specs[part] = TensorSpec(tensor.dtype, (rows, *tensor.shape[1:]))
             owners[part] = name
