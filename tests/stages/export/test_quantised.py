@@ -22,10 +22,12 @@ from transformers import AutoModelForCausalLM
 from artifacts_schema.errors import CorruptArtifact, IngotError, InputError, Stopped, UsageError
 from flows.cli.main import main
 from stages.engine.context import Context
+from stages.engine.page import Artifact
 from stages.export import config as export_config
 from stages.export import int4
 from stages.export.certificate import CERTIFICATE, file_facts, repeat_check
 from stages.export.gguf_check import check_gguf
+from stages.export.page import verified
 from stages.export.quantised import dequantise
 from stages.export.stage import Export
 from stages.export_gguf.stage import ExportGguf
@@ -330,6 +332,13 @@ def test_a_quantised_release_certifies_no_gguf_file_and_makes_none(
         run_stage(ExportGguf, {}, {"release": [(made, "release")]})
     with pytest.raises(InputError, match="quantization"):
         from_config(json.loads((folder / "config.json").read_bytes()), where="config.json")
+
+
+@pytest.mark.usefixtures("loaded_here")
+def test_a_report_names_the_form(make_checkpoint, export, store):
+    made, _ = export(make_checkpoint(context=128), quantise="int8")
+    rows = verified(Artifact(store, made)).rows
+    assert ("matrices of layers", "int8") in [tuple(row) for row in rows]
 
 
 def test_the_card_says_what_loads_it(folder):
