@@ -49,6 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("flows.cli.compare", "Say which scores of two evaluations differ beyond chance."),
     "curves": ("flows.cli.curves", "Say which scores follow training, and which fell."),
     "gaps": ("flows.cli.gaps", "Say which parts of an evaluation lag: languages, subjects, …"),
+    "compare-forms": ("flows.cli.compare_forms", "Say what the forms of a release cost."),
     "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
     "serve": ("flows.cli.serve", "Let programs and a page talk to a model: OpenAI's protocol."),

@@ -51,6 +51,8 @@ def verify_release(folder: Path, python: str | None, gguf: Path | None, as_json:
     echo("token ids   equal")
     echo("chat        equal")
     echo(f"generation  {result.generation}")
+    if result.form is not None:
+        echo(f"weights     {result.form} (matrices of layers)")
     echo(f"by          transformers {result.transformers}, torch {result.torch}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from stages.engine import Input
-from stages.export.config import ExportConfig
+from stages.export.config import LIBRARIES, ExportConfig
 from stages.export.provenance import (
     HELD_OUT,
     Origin,
@@ -296,12 +296,22 @@ model = AutoModelForCausalLM.from_pretrained("{release.name}")
 print(tokenizer.decode(model.generate(**prompt, max_new_tokens=64)[0]))
 ```
 
-{needs} process with `torch`
+{_library(release)}{needs} process with `torch`
 {verified.torch} and `transformers` {verified.transformers} loaded it: the logits of
 {verified.probe_tokens} tokens, computed in float32 from the released weights, are Ingot's own
 within {verified.logit_difference:.1e}; token ids and chat template are equal.
 
 {chat_template_sentence(template)}"""
+
+
+def _library(release: ExportConfig) -> str:
+    """What must be installed to load a quantised form."""
+    if release.quantise is None:
+        return ""
+    library = LIBRARIES[release.quantise].replace("_", "-")
+    return (
+        f"The matrices of the layers are stored in {release.quantise}: `pip install {library}`.\n"
+    )
 
 
 def _use_of_reward(

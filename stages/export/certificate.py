@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, InputError
-from stages.export.verify import TOLERANCE, Verification, run_script
+from stages.export.config import LIBRARIES, Form
+from stages.export.verify import Verification, largest_tolerance, run_script
 from stages.tokens.chat import CHAT_TEMPLATE
 
 CERTIFICATE, FORMAT = "certificate.json", 1
@@ -38,9 +39,17 @@ OWN_MODULE = "stages.model.huggingface.auto_classes"
 
 
 def make_certificate(
-    release: Path, names: list[str], probes: Path, verified: Verification
+    release: Path,
+    names: list[str],
+    probes: Path,
+    verified: Verification,
+    *,
+    form: Form | None = None,
 ) -> dict[str, Any]:
-    """Of the files `names` in `release`, and what was written into `probes` and compared."""
+    """Of the files `names` in `release`, and what was written into `probes` and compared.
+
+    `form` is that of quantised weights.
+    """
     from safetensors.torch import load_file
 
     probe = json.loads((probes / "probe.json").read_bytes())
@@ -58,13 +67,14 @@ def make_certificate(
     return {
         "certificate_format": FORMAT,
         "files": {name: file_facts(release / name) for name in sorted(names)},
-        "tolerance": TOLERANCE,
+        "tolerance": verified.tolerance,
         "texts": list(probe["texts"]),
         "ids": probe["ids"],
         "chat": {key: probe[key] for key in ("messages", "rendered", "rendered_ids")},
         "chat_template": probe["chat_template"],
         **results,
         "tried": [{"transformers": verified.transformers, "torch": verified.torch}],
+        **({"form": form} if form is not None else {}),
     }
 
 
@@ -90,6 +100,8 @@ class Repeated:
     """`equal`, `too close to compare`, or `none` of a reward model."""
     transformers: str
     torch: str
+    form: Form | None
+    """int8 or int4, where the weights are quantised."""
 
 
 def read_certificate(folder: Path) -> dict[str, Any]:
@@ -123,8 +135,9 @@ def _check_types(content: Mapping[str, Any]) -> None:
             raise ValueError(f"does not name {needed}")
     if content["chat"]["messages"] and content["chat_template"] != CHAT_TEMPLATE:
         raise ValueError("a chat of a template that Ingot does not write is not rendered")
-    if content["margin"] < 0 or not 0 < content["tolerance"] <= TOLERANCE:
-        raise ValueError(f"tolerance is not in 0 … {TOLERANCE}")
+    if content.get("form") not in (None, *LIBRARIES):
+        raise ValueError(f"form is {str(content['form'])[:80]!r}")
+    _check_tolerance(content)
     if "scores" in content:
         lengths = content["lengths"]
         if not lengths or len(lengths) != len(content["scores"]):
@@ -135,6 +148,14 @@ def _check_types(content: Mapping[str, Any]) -> None:
     rows, ids, values = content["tokens"], content["top_ids"], content["top_logits"]
     if not rows or not len(rows) == len(ids) == len(values):
         raise ValueError("tokens and logits differ in number")
+
+
+def _check_tolerance(content: Mapping[str, Any]) -> None:
+    """ValueError for a margin or a tolerance that no release has."""
+    largest = max((abs(one) for row in content.get("top_logits", ()) for one in row), default=0.0)
+    most = largest_tolerance(content.get("form"), largest)
+    if content["margin"] < 0 or not 0 < content["tolerance"] <= most:
+        raise ValueError(f"tolerance is not in 0 … {most:.2g}")
 
 
 def differing_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
@@ -204,6 +225,7 @@ def repeat_check(folder: Path, python: str | None = None) -> Repeated:
         generation=generation,
         transformers=result["transformers"],
         torch=result["torch"],
+        form=certificate.get("form"),
     )
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Literal
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
+from artifacts_schema.errors import UsageError
+
+Form = Literal["int8", "int4"]
+LIBRARIES = {"int8": "torchao", "int4": "auto_round"}
+"""The module that makes a form, and that `transformers` loads it by."""
 
 
 class ExportConfig(Config):
@@ -33,12 +39,36 @@ class ExportConfig(Config):
         description="Type of the weights. `keep`: as the checkpoint stores each; that is float32 "
         "after training, and the published type of a model that was only imported.",
     )
+    quantise: Form | None = Field(
+        default=None,
+        description="Store the matrices of the layers in eight bits (torchao) or four (GPTQ's "
+        "layout, by auto-round); the rest has `dtype`. int4 needs calibration tokens and float16.",
+    )
+    int4_group: Literal[32, 64, 128] = Field(
+        default=32,
+        description="Inputs of a row that share a scale in int4: 4.6, 4.3 or 4.2 bits a number.",
+    )
+    int4_steps: int = Field(
+        default=200,
+        ge=0,
+        description="Steps by which auto-round tunes the rounding of a layer; 0 rounds to nearest.",
+    )
     max_shard_bytes: int = Field(
         default=5_000_000_000,
         ge=1,
         description="Bytes of tensors in one file of weights; a larger tensor has a file of its "
         "own.",
     )
+
+
+def check_library(form: Form) -> None:
+    """UsageError if the package that makes the form is missing."""
+    if find_spec(LIBRARIES[form]) is None:
+        raise UsageError(
+            f"{form} needs {LIBRARIES[form].replace('_', '-')}",
+            where="export.quantise",
+            hint="pip install 'ingot[quantise]'",
+        )
 
 
 class DatasetConfig(Config):

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +123,10 @@ class ReleasedWeights:
     """Every tensor of a release by its published name, in the type that it is released in."""
 
     specs: Mapping[str, TensorSpec]
-    _weights: Mapping[str, Weight]
-    _stored: StoredWeights
+    weights: Mapping[str, Weight]
+    stored: StoredWeights
+    metadata: Mapping[str, str] = field(default_factory=lambda: {"format": "pt"})
+    """Of each file."""
 
     @classmethod
     def plan(
@@ -159,10 +161,24 @@ class ReleasedWeights:
         present = {spec.dtype for spec in self.specs.values()}
         return " and ".join(name for name, dtype in DTYPES.items() if dtype in present)
 
+    @property
+    def description(self) -> Mapping[str, Any] | None:
+        """What `config.json` says of quantised weights; None where they are plain."""
+        return None
+
+    @property
+    def outside_parameters(self) -> int:
+        """Numbers of the release that are in no parameter of a loaded model."""
+        return 0
+
+    def numbers(self) -> Mapping[str, Callable[[], Tensor]]:
+        """By the decoder's names of quantised weights, what gives their numbers in float32."""
+        return {}
+
     def tensor(self, name: str) -> Tensor:
         """One tensor; InputError if a finite number of it is too large for the type."""
-        weight = self._weights[name]
-        stored = weight.publish(self._stored.read(weight.name))[name]
+        weight = self.weights[name]
+        stored = weight.publish(self.stored.read(weight.name))[name]
         return convert_weight(stored, self.specs[name].dtype, name)
 
     def write(self, folder: Path, max_shard_bytes: int, check: Callable[[int], None]) -> list[str]:
@@ -184,7 +200,7 @@ class ReleasedWeights:
             self.specs,
             tensor,
             most=max_shard_bytes,
-            metadata={"format": "pt"},
+            metadata=self.metadata,
         )
 
 
@@ -215,6 +231,8 @@ class ReleasedModel:
     dtype: str
     rounded: bool = False
     model_class: type[Decoder] = Decoder
+    quantised: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
+    """By the decoder's names of quantised weights, what gives their numbers in float32."""
 
     @torch.no_grad()
     def __call__(self, tokens_BL: Tensor) -> Tensor:
@@ -248,6 +266,9 @@ class ReleasedModel:
 
     def _weight(self, name: str) -> Tensor:
         stored = self.stored.read(name)
+        if name in self.quantised:
+            self.rounded = True
+            return self.quantised[name]()
         chosen = stored.dtype if self.dtype == "keep" else DTYPES[self.dtype]
         released = convert_weight(stored, chosen, name)
         # A mapped file is not aligned, and native kernels may round differently on it: a copy.

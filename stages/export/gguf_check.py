@@ -41,6 +41,12 @@ def check_gguf(folder: Path, file: Path, python: str | None = None) -> GgufCheck
     certificate = read_certificate(folder)
     if "scores" in certificate:
         raise InputError("is a reward model, which has no GGUF file", where=str(folder))
+    if "form" in certificate:
+        raise InputError(
+            f"certifies {certificate['form']} weights, which are in no GGUF file",
+            where=str(folder),
+            hint="compare with the release that is not quantised",
+        )
     if not file.is_file():
         raise InputError("is no file", where=str(file))
     with tempfile.TemporaryDirectory(prefix="ingot-gguf-") as temporary:

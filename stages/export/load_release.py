@@ -63,7 +63,11 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         and (not rendered or request["input_ids"][0].tolist() == probe["rendered_ids"])
     )
     generates = scores or generates_more(model, request)
-    if dtype != "float32":
+    if any(name.endswith(".qweight") for name, _ in model.named_buffers()):
+        # auto-round's class would be cast to float16 if another type were asked for, and rounds
+        # the frequencies of positions then. All its numbers are float16, which float32 holds.
+        torch.nn.Module.float(model)
+    elif dtype != "float32":
         del model  # So that memory holds one model at a time.
         model = loader.from_pretrained(release, dtype=torch.float32, **options).eval()
     written: list[int] = []

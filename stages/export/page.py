@@ -74,11 +74,13 @@ def verified(artifact: Artifact) -> TableFigure:
     difference = counts.get("logit_difference")
     described = artifact.output("release").read_json("config.json")
     dtype: str | None = described.get("dtype")
+    form: str | None = artifact.manifest.config.get("quantise")
     what = "score" if _scores(described) else "logit"
     rows: list[tuple[str, Cell]] = [
         (f"largest difference of a {what}", None if difference is None else f"{difference:.1e}"),
         ("tokens compared", counts.get("probe_tokens")),
         ("type of the released weights", dtype),
+        *([("matrices of layers", form)] if form is not None else []),
         ("token ids and chat template", "equal"),
         (f"{'scores' if what == 'score' else 'generates'}, without Ingot and remote code", "yes"),
         ("transformers", libraries.get("transformers")),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import Execution
 from artifacts_schema.errors import UsageError
-from stages.engine import Context, Inputs, Many, Maybe, Stage
-from stages.export.config import ExportConfig
+from stages.engine import Context, Inputs, Many, Maybe, Stage, check_all
+from stages.export.config import ExportConfig, check_library
+
+QUANTISATION = "quantization_config"
+"""Entry of `config.json`."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +22,9 @@ if TYPE_CHECKING:
 
     from stages.engine import Input
     from stages.export.card import Evaluation
+    from stages.export.folder import ReleasedWeights
     from stages.export.provenance import Origin, TrainingData
+    from stages.model.config import ModelConfig
 
 
 class Export(Stage):
@@ -30,6 +38,8 @@ class Export(Stage):
     A certificate in the folder lets anybody repeat that check (`ingot verify-release`).
     A reward model is released for `AutoModelForSequenceClassification` with one label; its scores
     must be Ingot's own, each sequence alone and in a padded batch.
+    The matrices of the layers may be stored in int8 (torchao) or int4 (auto-round, which reads
+    calibration tokens); the check is then of the numbers that these forms hold.
     Only evaluations of the very checkpoint that is released are its scores. No file names a date or
     a machine.
     """
@@ -39,15 +49,24 @@ class Export(Stage):
         "checkpoint": Maybe("checkpoint"),
         "reward_model": Maybe("reward_model"),
         "evaluation": Many("evaluation"),
+        "calibration": Many("token_shards"),
     }
     outputs = {"release": "release"}
-    libraries = ("safetensors", "tokenizers", "torch", "transformers", "huggingface_hub")
+    libraries = (
+        "auto-round", "huggingface_hub", "safetensors", "tokenizers", "torch", "torchao",
+        "transformers",
+    )  # fmt: skip
     Config, Execution = ExportConfig, Execution
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
-        """One model."""
-        _check_one(bool(inputs.get("checkpoint")), bool(inputs.get("reward_model")))
+        """One model, and what a quantised form needs."""
+        check_all(
+            lambda: _check_one(bool(inputs.get("checkpoint")), bool(inputs.get("reward_model"))),
+            lambda: _check_form(
+                config, bool(inputs.get("calibration")), bool(inputs.get("reward_model"))
+            ),
+        )
 
     def run(self, context: Context) -> None:
         from stages.export.card import Evaluation, model_card
@@ -71,15 +90,24 @@ class Export(Stage):
         checkpoint, evaluations = language_model or scorer, context.many("evaluation")
         assert checkpoint is not None
         reward = scorer is not None
+        _check_form(config, bool(context.many("calibration")), reward)
         model_class: type[Decoder] = RewardModel if reward else Decoder
         tokenizer = read_tokenizer(checkpoint)
         described = checkpoint.read_json("tokenizer_config.json")
         release, probes = (_empty(context.work / name) for name in ("release", "probes"))
         shape = read_config(checkpoint)
-        with StoredWeights.opened(checkpoint, shape, model_class) as stored:
+        with StoredWeights.opened(checkpoint, shape, model_class) as stored, ExitStack() as stack:
             weights = ReleasedWeights.plan(shape, stored, config.dtype, reward=reward)
             files = model_folder(shape, tokenizer, described, weights.dtype, reward=reward)
-            model = ReleasedModel(shape, stored, config.dtype, model_class=model_class)
+            if config.quantise is not None:
+                vocabulary = tokenizer.get_vocab_size()
+                quantised = _quantise(context, weights, files, shape, vocabulary)
+                weights = stack.enter_context(quantised)
+                fields = json.loads(files["config.json"])
+                files["config.json"] = to_json({**fields, QUANTISATION: weights.description})
+            model = ReleasedModel(
+                shape, stored, config.dtype, model_class=model_class, quantised=weights.numbers()
+            )
             write = write_reward_probes if reward else write_probes
             tokens = write(model, tokenizer, described, probes)
 
@@ -90,12 +118,22 @@ class Export(Stage):
             names = weights.write(release, config.max_shard_bytes, check)
         for name, content in files.items():
             (release / name).write_bytes(content)
-        verified = verify_release(release, probes, shape, tokens, reward=reward)
+        verified = verify_release(
+            release,
+            probes,
+            shape,
+            tokens,
+            reward=reward,
+            form=config.quantise,
+            outside_parameters=weights.outside_parameters,
+        )
 
         provenance = Provenance.read(checkpoint)
         measured = [Evaluation.read(evaluation, provenance) for evaluation in evaluations]
         data, origins = provenance.training_data(), provenance.origins()
         lineage = _lineage(checkpoint, evaluations, measured, data, origins)
+        if context.many("calibration"):
+            lineage["calibration"] = [_full_name(one) for one in context.many("calibration")]
         card = model_card(
             config,
             shape,
@@ -112,7 +150,9 @@ class Export(Stage):
         files["README.md"] = card.encode()
         for name in ("ingot.json", "README.md"):
             (release / name).write_bytes(files[name])
-        certificate = make_certificate(release, [*names, *files], probes, verified)
+        certificate = make_certificate(
+            release, [*names, *files], probes, verified, form=config.quantise
+        )
         files[CERTIFICATE] = to_json(certificate)
         for name in names:
             with context.open("release", name) as writer, (release / name).open("rb") as file:
@@ -136,6 +176,62 @@ def _check_one(language_model: bool, reward_model: bool) -> None:
             where="inputs",
             hint="name one of them",
         )
+
+
+def _check_form(config: ExportConfig, calibration: bool, reward: bool) -> None:
+    """UsageError for a form without what it needs, or calibration tokens that nothing reads."""
+    if calibration != (config.quantise == "int4"):
+        raise UsageError(
+            "int4 needs calibration tokens" if not calibration else "calibrates int4 alone",
+            where="export.quantise",
+            hint="give packed training text to role `calibration`, with quantise: int4",
+        )
+    if config.quantise is None:
+        return
+    check_library(config.quantise)
+    if reward:
+        raise UsageError("reward models are not quantised", where="export.quantise")
+    if config.quantise == "int4" and config.dtype != "float16":
+        raise UsageError(
+            f"the rest of an int4 release is float16, not {config.dtype}",
+            where="export.dtype",
+            hint="set dtype: float16",
+        )
+
+
+@contextmanager
+def _quantise(
+    context: Context,
+    plain: ReleasedWeights,
+    files: dict[str, bytes],
+    shape: ModelConfig,
+    vocabulary: int,
+) -> Iterator[ReleasedWeights]:
+    """The weights in the form that the config names, until the block ends."""
+    from stages.export.int4 import calibration_tokens, check_groups, tune_int4
+    from stages.export.quantised import layer_matrices, read_int4, to_int8
+
+    config: ExportConfig = context.config
+    if config.quantise == "int8":
+        yield to_int8(plain, shape)
+        return
+    check_groups(plain, list(layer_matrices(shape).values()), config.int4_group)
+    tokens = calibration_tokens(context.many("calibration"), shape.context, vocabulary)
+    model = _empty(context.work / "unquantised")
+    plain.write(model, config.max_shard_bytes, lambda _: context.check_stop())
+    for name, content in files.items():
+        (model / name).write_bytes(content)
+    tuned = tune_int4(
+        model,
+        tokens,
+        _empty(context.work / "int4"),
+        group=config.int4_group,
+        steps=config.int4_steps,
+        check=context.check_stop,
+    )
+    shutil.rmtree(model)
+    with read_int4(plain, shape, tuned) as weights:
+        yield weights
 
 
 def _lineage(

@@ -128,6 +128,12 @@ def pair_rotary_rows(values_RD: npt.NDArray[Any], heads: int) -> npt.NDArray[Any
     return halves.swapaxes(1, 2).reshape(values_RD.shape)
 
 
+def unpair_rotary_rows(values_RD: npt.NDArray[Any], heads: int) -> npt.NDArray[Any]:
+    """The inverse of `pair_rotary_rows`."""
+    pairs = values_RD.reshape(heads, values_RD.shape[0] // heads // 2, 2, *values_RD.shape[1:])
+    return pairs.swapaxes(1, 2).reshape(values_RD.shape)
+
+
 def write_file(
     path: Path,
     name: str,

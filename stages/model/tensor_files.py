@@ -35,7 +35,15 @@ MAX_FILE_BYTES = 5 * 10**9
 
 STORED_TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 """Types of weights by safetensors' names."""
-_ORDER = {torch.int64: "I64", torch.float64: "F64", **{t: name for name, t in STORED_TYPES.items()}}
+_ORDER = {
+    torch.int64: "I64",
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.int32: "I32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.int8: "I8",
+}
 """Types that are written, in the order in which safetensors sorts them."""
 
 
@@ -79,10 +87,10 @@ def write_safetensors(
     tensor: Callable[[str], Tensor | None],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a tensor for each name of `specs`: float16, bfloat16, float32, float64 or int64.
+    """Write a tensor for each name of `specs`, of a type in `_ORDER`.
 
-    `tensor(name)` is called once for each, in `file_order`, and gives a tensor on the CPU. Give at
-    most one entry of `metadata`: safetensors itself would write several in random order.
+    `tensor(name)` is called once for each, in `file_order`, and gives a tensor on the CPU. Entries
+    of `metadata` keep their order; safetensors itself would write several in random order.
     """
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     order, end = file_order(specs), 0

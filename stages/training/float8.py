@@ -42,7 +42,7 @@ def use_float8(model: nn.Module, device: torch.device, layout: Layout) -> int:
     layout cannot do it.
     """
     _check(device, layout)
-    with _quiet():
+    with quiet():
         from torchao.float8 import Float8LinearConfig, convert_to_float8_training
         from torchao.float8.float8_linear import Float8Linear
 
@@ -65,7 +65,7 @@ def use_float8(model: nn.Module, device: torch.device, layout: Layout) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without what torchao says of its other kernels, where their libraries do not fit."""
     loggers = [logging.getLogger(name) for name in ("torchao", "torch.utils._pytree")]
     levels = [one.level for one in loggers]

@@ -49,6 +49,7 @@ FURTHER_STEPS = (
     "import_scores",
     "judge",
     "export_gguf",
+    "export_int8",
 )
 """Steps of these recipes; only tests that name one of them run them."""
 HARNESS_RESULTS = {

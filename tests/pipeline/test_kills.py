@@ -63,9 +63,11 @@ STEPS = [
     "judge",
     "export",
     "export_gguf",
+    "export_int8",
 ]
 """One step of each stage; of `filter` also one that decides on conversations and pairs, of `dedup`
-also one that finds passages of an earlier run's index, of `pretrain` also one with a teacher."""
+also one that finds passages of an earlier run's index, of `pretrain` also one with a teacher, of
+`export` also one in int8."""
 
 QUICK = ("signals[web]", "dedup", "pack", "pretrain")
 """Stages of each shape that `make test` kills; the full tier kills all."""

@@ -17,7 +17,7 @@ from stages.model.config import ModelConfig
 from stages.model.size import count_parameters
 
 MODEL = ModelConfig(vocabulary_size=400, width=32, layers=2, heads=4, kv_heads=2)
-VERIFIED = Verification(2.5e-7, 120, "5.0.0", "2.11.0", [7, 9], 0.5)
+VERIFIED = Verification(2.5e-7, 120, "5.0.0", "2.11.0", [7, 9], 0.5, 1e-4)
 LINEAGE = {
     "checkpoint": {"stage": "dpo", "key": "c" * 64, "digest": "d" * 64},
     "evaluations": [{"stage": "evaluate", "key": "e" * 64, "digest": "f" * 64}],
