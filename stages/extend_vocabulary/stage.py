@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from stages.model.config import ModelConfig
 
 
+MATRICES = ("embedding.weight", "head.weight")
+"""Weights of the decoder with a row for each token; `head` only where it is not tied."""
+
+
 @dataclass(frozen=True)
 class TextShard:
     """A shard of documents; `id` sorts in the order of the inputs and their shards."""
@@ -71,7 +75,7 @@ class ExtendVocabulary(Stage):
         extension = start_extension(tokenizer)
         for place, text in enumerate(config.tokens):
             add_text(extension, tokenizer, text, f"tokens.{place}")
-        listed = len(extension.pieces)
+        from_list = len(extension.pieces)
         shards = [
             TextShard(f"{number:02d}-{shard.id}", shard)
             for number, documents in enumerate(context.many("documents"))
@@ -103,7 +107,7 @@ class ExtendVocabulary(Stage):
         record = {
             "base": context.one("checkpoint").key,
             "listed": list(config.tokens),
-            "tokens_between": listed - len(config.tokens),
+            "tokens_between": from_list - len(config.tokens),
             "learnt": learnt,
             "merges": len(extension.merges),
             "vocabulary_size": [extension.first, size],
@@ -116,6 +120,31 @@ class ExtendVocabulary(Stage):
         _write_training(context, larger, extension, record, measured)
         context.count(new_tokens=len(extension.pieces), vocabulary_size=size, rows=rows)
         _conserve(context, shards, record["documents"], measured)
+
+
+def extend_rows(
+    weight_RD: Tensor, pieces: Sequence[tuple[int, ...]], vocabulary_size: int, rows: int
+) -> Tensor:
+    """The weight with `rows` rows, in its own type; those of the old vocabulary are unchanged.
+
+    The row of a new token is the mean of its pieces' (Gee et al. 2022, "Fast Vocabulary Transfer
+    for Language Model Compression", arXiv 2402.09977). Rows beyond the new vocabulary, which no
+    text reaches, keep what they held; those that had none are the mean of the old vocabulary's.
+
+    Shapes: R rows, D width.
+    """
+    import torch
+
+    old = weight_RD.shape[0]
+    # NumPy adds rows in one order, whatever the number of threads.
+    known_RD = weight_RD[:vocabulary_size].float().numpy()
+    result_RD = torch.empty((rows, weight_RD.shape[1]), dtype=weight_RD.dtype)
+    result_RD[:old] = weight_RD
+    result_RD[old:] = torch.from_numpy(known_RD.mean(0, dtype="float64")).to(weight_RD.dtype)
+    for number, parts in enumerate(pieces):
+        mean_D = known_RD[list(parts)].mean(0, dtype="float64")
+        result_RD[vocabulary_size + number] = torch.from_numpy(mean_D).to(weight_RD.dtype)
+    return result_RD
 
 
 def _read_base(context: Context) -> tuple[str, Tokenizer, ModelConfig]:
@@ -146,7 +175,6 @@ def _read_base(context: Context) -> tuple[str, Tokenizer, ModelConfig]:
 
 def _write_weights(context: Context, extension: Extension, rows: int) -> None:
     """All weights, one at a time; those with a row for each token get the new rows."""
-    from stages.extend_vocabulary.rows import MATRICES, extend_rows
     from stages.model.files import WEIGHTS_FILE
     from stages.model.tensor_files import TensorSpec, open_tensors, specs_of, write_tensors
 

@@ -21,7 +21,7 @@ from stages.model.decoder import Decoder
 from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
 from stages.model.tensor_files import OpenFile, TensorSpec, write_tensors
 from stages.parallel.ranks import ALONE, Ranks
-from stages.parallel.shard_files import GatheredTensors
+from stages.parallel.shard_files import GatheredTensors, gather_on_first
 from stages.tokens.chat_template import TokenizerFiles
 from stages.training.adapters import adapter_files, merged
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
@@ -63,8 +63,14 @@ def write_checkpoint_files(
     files: dict[str, bytes] = {}
     groups = {WEIGHTS_FILE: {**weights, **average}}
     if adapter is not None:
-        files = adapter_files(config, groups[WEIGHTS_FILE], adapter)
-        groups = {WEIGHTS_FILE: merged(groups[WEIGHTS_FILE], adapter)}
+        whole = groups[WEIGHTS_FILE]
+        if ranks.world > 1:
+            whole = gather_on_first(whole, ranks)
+            if not ranks.first:
+                return
+            ranks = ALONE
+        files = adapter_files(config, whole, adapter)
+        groups = {WEIGHTS_FILE: merged(whole, adapter)}
     else:
         if average:
             groups[TRAINED] = dict(weights)

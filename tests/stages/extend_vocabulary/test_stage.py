@@ -13,8 +13,7 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.engine.page import Artifact
 from stages.extend_vocabulary.config import ExtendConfig
 from stages.extend_vocabulary.page import page
-from stages.extend_vocabulary.rows import extend_rows
-from stages.extend_vocabulary.stage import ExtendVocabulary
+from stages.extend_vocabulary.stage import ExtendVocabulary, extend_rows
 from stages.model.files import model_files, read_model, read_tokenizer
 from stages.tokens.fertility import FertilityCounter, find_unicode_words
 

@@ -11,6 +11,7 @@ from stages.examples.messages import message
 from stages.pack.stage import PackChat
 from stages.pretrain.config import PhaseConfig, SftConfig
 from stages.pretrain.stage import Sft
+from stages.training.run_plan import check_adapter_layout
 
 LENGTH = 128
 SHAPE = {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "context": LENGTH}
@@ -142,12 +143,20 @@ def test_an_adapter_that_was_killed_has_the_same_bytes(sft, store, killed_at):
     }
 
 
-def test_an_adapter_on_several_ranks_and_one_beside_nothing_are_refused():
+def test_an_adapter_beside_nothing_is_refused():
     adapted = SftConfig.parse({"adapter": {}}, where="sft")
     with pytest.raises(UsageError, match="no input checkpoint to put an adapter beside"):
         Sft.check_plan(adapted, {})
-    with pytest.raises(UsageError, match="adapters are trained on one process"):
-        Sft.check_layout(adapted, Sft.Execution(layout={"data": 2}), {})
+
+
+@pytest.mark.parametrize("name", ["tensor", "pipeline", "context", "expert"])
+def test_an_adapter_on_ranks_that_have_parts_of_matrices_is_refused(name):
+    adapted = SftConfig.parse({"adapter": {}}, where="sft")
+    # What the layout itself needs is checked elsewhere.
+    with pytest.raises(UsageError, match="adapters are trained on data-parallel ranks") as refused:
+        check_adapter_layout(adapted.adapter, Sft.Execution(layout={name: 2, "data": 2}).layout)
+    assert refused.value.where == f"execution.layout.{name}"
+    Sft.check_layout(adapted, Sft.Execution(layout={"data": 2, "shard": 2}), {})
 
 
 def test_text_alone_is_refused(sft):

@@ -139,6 +139,15 @@ def test_a_target_that_no_matrix_has_is_refused_with_those_that_there_are():
     assert "q_proj" in refused.value.hint
 
 
+@pytest.mark.parametrize("target", ["gate_proj", "down_proj", "gate_up_proj", "experts"])
+def test_stacked_weights_of_experts_are_refused_by_name(target):
+    model = Decoder(ModelConfig(**{**PLAIN, **FAMILIES["deepseek_v3"]}), seed=1)
+    with pytest.raises(UsageError, match=f"'{target}' is of experts") as refused:
+        attach(model, AdapterConfig(targets=("q_proj", target)), 0)
+    assert refused.value.where == "adapter.targets.1"
+    assert "gate_proj" not in refused.value.hint
+
+
 def test_without_peft_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("stages.training.adapters.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="adapters need peft"):
