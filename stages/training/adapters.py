@@ -34,6 +34,7 @@ from stages.model.decoder import Decoder
 from stages.model.huggingface.families import published_weights
 from stages.model.huggingface.family import Weight
 from stages.training.config import AdapterConfig
+from stages.training.quantised import count_numbers, quantise
 from stages.training.start import StartModel
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
@@ -62,6 +63,8 @@ def attach(model: Decoder, config: AdapterConfig, seed: int) -> None:
         from peft import inject_adapter_in_model
 
     names = sorted(_adapted(model, config))
+    if config.quantised is not None:
+        quantise(model, linear_weights(model.config), config.quantised)
     device = model.embedding.weight.device
     # A model on the meta device gets its memory when it is spread over ranks.
     with device if device.type == "meta" else nullcontext():
@@ -122,7 +125,7 @@ class _AdaptedWeights(Mapping[str, Tensor]):
 
 def describe_adapter(model: nn.Module) -> str:
     """How much of a model with adapters is trained, in a sentence."""
-    counts = [(one.numel(), one.requires_grad) for one in model.parameters()]
+    counts = [(count_numbers(one), one.requires_grad) for one in model.parameters()]
     trained = sum(count for count, is_trained in counts if is_trained)
     return f"adapter: {trained:,} of {sum(count for count, _ in counts):,} numbers are trained"
 

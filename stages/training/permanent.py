@@ -26,6 +26,7 @@ from stages.tokens.chat_template import TokenizerFiles
 from stages.training.adapters import adapter_files, merged
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
 from stages.training.config import AdapterConfig
+from stages.training.quantised import dequantise
 
 TRAINED = "trained.safetensors"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -69,6 +70,8 @@ def write_checkpoint_files(
             if not ranks.first:
                 return
             ranks = ALONE
+        if adapter.quantised is not None:
+            whole = dequantise(whole)
         files = adapter_files(config, whole, adapter)
         groups = {WEIGHTS_FILE: merged(whole, adapter)}
     else:

@@ -157,6 +157,12 @@ def check_adapter_layout(adapter: AdapterConfig | None, layout: Layout) -> None:
     """UsageError for an adapter on ranks that would have a part of a matrix each."""
     if adapter is None:
         return
+    if adapter.quantised is not None and layout.world > 1:
+        raise UsageError(
+            "matrices in four bits are for one process",
+            where="execution.layout",
+            hint="leave the layout out, or adapter.quantised",
+        )
     for name in ("tensor", "pipeline", "context", "expert"):
         if getattr(layout, name) > 1:
             raise UsageError(
