@@ -73,12 +73,12 @@ class Dpo(Stage):
             reference_log_probabilities,
             with_mismatches,
         )
-        from stages.training.adapters import attach, describe_adapter
+        from stages.training.adapters import attach_to_start, describe_adapter
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import place, runtime
         from stages.training.schedule import schedule
-        from stages.training.start import read_start
+        from stages.training.start import StartModel, read_start
 
         config, start = context.config, context.one("checkpoint")
         shape = read_config(start)
@@ -88,7 +88,8 @@ class Dpo(Stage):
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
             if config.adapter is not None:
-                attach(model, config.adapter, config.seed)
+                started = StartModel(model, weights)
+                model, weights = attach_to_start(started, config.adapter, config.seed)
                 context.log.info("%s", describe_adapter(model))
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
             objective, reference = Objective.from_config(config), None

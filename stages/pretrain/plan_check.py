@@ -300,6 +300,12 @@ def _check_start(config: PretrainConfig, start: Upstream | None) -> None:
         )
     if config.adapter is not None and config.precision == "fp8":
         raise UsageError("fp8 is for the weights themselves", where="adapter", hint="use bf16")
+    if config.adapter is not None and config.adapter.quantised and config.averages.kept:
+        raise UsageError(
+            "there are no averages of matrices in four bits",
+            where="adapter.quantised",
+            hint="leave averages out",
+        )
     if start is None and config.optimizer_state == "keep":
         raise UsageError("there is no input checkpoint to keep it from", where="optimizer_state")
     if config.optimizer_state == "keep" and start is not None and start.manifest is not None:

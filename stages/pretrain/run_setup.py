@@ -33,7 +33,7 @@ from stages.tokens.chat_template import (
     read_template,
     read_template_record,
 )
-from stages.training.adapters import attach
+from stages.training.adapters import attach_to_start
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
 from stages.training.distillation import Distillation
 from stages.training.embedding_noise import EmbeddingNoise
@@ -76,7 +76,7 @@ def starting_model(
             hint="pack with the tokenizer of the checkpoint",
         )
     if config.adapter is not None:
-        attach(model, config.adapter, config.seed)
+        return attach_to_start(result, config.adapter, config.seed)
     return result
 
 

@@ -50,7 +50,8 @@ class TokenizerStage(Stage):
             scan_depths,
         )
         from stages.tokenizer.sample import RequestedShares, Sample
-        from stages.tokenizer.training import fertility_by_source, train, transformers_config
+        from stages.tokenizer.training import train, transformers_config
+        from stages.tokens.fertility import fertility_by_source
         from stages.tokens.vocabulary import describe_tokenizer
 
         config: TokenizerConfig = context.config

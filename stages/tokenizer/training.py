@@ -1,16 +1,15 @@
-"""Training a byte-level tokenizer, the files that hold it, and its fertility on held documents."""
+"""Training a byte-level tokenizer, and the files that hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, processors, trainers
 from tokenizers import pre_tokenizers as library
 from tokenizers.pre_tokenizers import ByteLevel
 
-from stages.tokens.fertility import Fertility, FertilityCounter, batch_items, find_unicode_words
-from stages.tokens.pre_tokenizers import build_pre_tokenizer
+from stages.tokens.pre_tokenizers import build_pre_tokenizer, count_words
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING, SPECIAL_TOKENS
 
 LONGEST_WORD = 64
@@ -94,22 +93,6 @@ def transformers_config(pre_tokenizer: str, reserved_tokens: int = 8) -> dict[st
     }
 
 
-def count_words(texts: Iterator[str], cut: library.PreTokenizer) -> dict[str, int]:
-    """How often each word comes in `texts`, words being what `cut` leaves, in bytes' characters.
-
-    `tokenizers` counts, in its own threads: the trainer's state holds the counts.
-    """
-    import json
-
-    counter = Tokenizer(models.WordLevel())
-    counter.pre_tokenizer = cut
-    trainer = trainers.WordLevelTrainer(vocab_size=0, show_progress=False)
-    counter.train_from_iterator(texts, trainer=trainer)
-    state = json.loads(trainer.__getstate__())
-    words: dict[str, int] = state["WordLevelTrainer"]["words"]
-    return words
-
-
 def _merge(
     tokenizer: Tokenizer,
     texts: Iterator[str],
@@ -153,17 +136,3 @@ def _in_short_words(cut: library.PreTokenizer) -> library.PreTokenizer:
 
 def _added(special: Sequence[str]) -> list[AddedToken]:
     return [AddedToken(token, special=True, normalized=False) for token in special]
-
-
-def fertility_by_source(
-    tokenizer: Tokenizer, documents: Iterable[tuple[str, str]]
-) -> dict[str, Fertility]:
-    """Measure (source, text) pairs; sources in sorted order. Special tokens in a text are text."""
-    cutter = FertilityCounter.from_json(tokenizer.to_str())
-    sums: dict[str, Fertility] = {}
-    for batch in batch_items(documents, text=lambda pair: pair[1]):
-        texts = [text for _, text in batch]
-        cuts = cutter.cut(texts, find_unicode_words(texts))
-        for (source, _), measured in zip(batch, cuts.sums, strict=True):
-            sums.setdefault(source, Fertility()).add(measured)
-    return dict(sorted(sums.items()))

@@ -314,3 +314,17 @@ def batch_items(items: Iterable[T], *, text: Callable[[T], str]) -> Iterator[lis
             batch, characters = [], 0
     if batch:
         yield batch
+
+
+def fertility_by_source(
+    tokenizer: Tokenizer, documents: Iterable[tuple[str, str]]
+) -> dict[str, Fertility]:
+    """Measure (source, text) pairs; sources in sorted order. Special tokens in a text are text."""
+    cutter = FertilityCounter.from_json(tokenizer.to_str())
+    sums: dict[str, Fertility] = {}
+    for batch in batch_items(documents, text=lambda pair: pair[1]):
+        texts = [text for _, text in batch]
+        cuts = cutter.cut(texts, find_unicode_words(texts))
+        for (source, _), measured in zip(batch, cuts.sums, strict=True):
+            sums.setdefault(source, Fertility()).add(measured)
+    return dict(sorted(sums.items()))

@@ -12,10 +12,12 @@ its pre-tokenizer (`src/llama-vocab.cpp`). They differ most in digits:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+    from tokenizers.normalizers import Normalizer
     from tokenizers.pre_tokenizers import PreTokenizer
 
 
@@ -72,6 +74,26 @@ def llama_cpp_name(tokenizer: Tokenizer) -> str | None:
         if cuts and looks_up and known:
             return name
     return None
+
+
+def count_words(
+    texts: Iterator[str], cut: PreTokenizer, normalizer: Normalizer | None = None
+) -> dict[str, int]:
+    """How often each word comes in `texts`, words being what `cut` leaves, in bytes' characters.
+
+    `tokenizers` counts, in its own threads: the trainer's state holds the counts.
+    """
+    from tokenizers import Tokenizer, models, trainers
+
+    counter = Tokenizer(models.WordLevel())
+    counter.pre_tokenizer = cut
+    if normalizer is not None:
+        counter.normalizer = normalizer
+    trainer = trainers.WordLevelTrainer(vocab_size=0, show_progress=False)
+    counter.train_from_iterator(texts, trainer=trainer)
+    state = json.loads(trainer.__getstate__())
+    words: dict[str, int] = state["WordLevelTrainer"]["words"]
+    return words
 
 
 def _state(pre_tokenizer: PreTokenizer) -> Any:

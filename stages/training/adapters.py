@@ -18,7 +18,8 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -33,6 +34,8 @@ from stages.model.decoder import Decoder
 from stages.model.huggingface.families import published_weights
 from stages.model.huggingface.family import Weight
 from stages.training.config import AdapterConfig
+from stages.training.quantised import count_numbers, quantise
+from stages.training.start import StartModel
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 BASE = "ingot_base"
@@ -45,11 +48,14 @@ _PARTS = {
 }
 
 
+EXPERT_TARGETS = ("gate_proj", "up_proj", "down_proj", "gate_up_proj", "experts")
+"""Names that the weights of experts have in releases, stacked or one by one, and in `peft`."""
+
+
 def attach(model: Decoder, config: AdapterConfig, seed: int) -> None:
     """Put an adapter beside each matrix that `config` names, and let nothing else be trained.
 
-    `seed` decides A, which is uniform with the variance 1/3I
-    of `peft`'s. UsageError without `peft`, and for a name that no matrix has.
+    `seed` decides A. UsageError without `peft`, and for a name that no matrix has.
     """
     if find_spec("peft") is None:
         raise UsageError("adapters need peft", where="adapter", hint="pip install 'ingot[peft]'")
@@ -57,18 +63,69 @@ def attach(model: Decoder, config: AdapterConfig, seed: int) -> None:
         from peft import inject_adapter_in_model
 
     names = sorted(_adapted(model, config))
-    inject_adapter_in_model(_peft_config(config, names), model)
-    draw = torch.Generator().manual_seed(seed)
+    if config.quantised is not None:
+        quantise(model, linear_weights(model.config), config.quantised)
+    device = model.embedding.weight.device
+    # A model on the meta device gets its memory when it is spread over ranks.
+    with device if device.type == "meta" else nullcontext():
+        inject_adapter_in_model(_peft_config(config, names), model)
     with torch.no_grad():
-        for name in names:
-            a_RI = model.get_parameter(name + _PARTS["lora_A"])
-            bound = a_RI.shape[1] ** -0.5
-            a_RI.copy_(torch.rand(a_RI.shape, generator=draw).mul_(2 * bound).sub_(bound))
+        for name, a_RI in _draw(model, names, seed).items():
+            model.get_parameter(name).copy_(a_RI)
+
+
+def attach_to_start(start: StartModel, config: AdapterConfig, seed: int) -> StartModel:
+    """The model that a run starts from, with adapters.
+
+    Of several ranks each reads, and draws, what it holds later: the same numbers as one process.
+    """
+    attach(start.model, config, seed)
+    if start.weights is None:
+        return start
+    names = sorted(_adapted(start.model, config))
+    drawn = _draw(start.model, names, seed)
+    return StartModel(start.model, _AdaptedWeights(start.weights, drawn, start.model))
+
+
+def _draw(model: Decoder, names: list[str], seed: int) -> dict[str, Tensor]:
+    """A of each matrix, by the parameter's name; uniform with the variance 1/3I of `peft`'s."""
+    draw, drawn = torch.Generator().manual_seed(seed), {}
+    for name in names:
+        a_name = name + _PARTS["lora_A"]
+        shape = model.get_parameter(a_name).shape
+        bound = shape[1] ** -0.5
+        drawn[a_name] = torch.rand(shape, generator=draw).mul_(2 * bound).sub_(bound)
+    return drawn
+
+
+@dataclass(frozen=True)
+class _AdaptedWeights(Mapping[str, Tensor]):
+    """Weights of a model with new adapters, by its own names; nothing is kept but A."""
+
+    base: Mapping[str, Tensor]
+    drawn: Mapping[str, Tensor]
+    model: Decoder
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self.drawn:
+            return self.drawn[name]
+        if name.endswith(_PARTS["lora_B"]):
+            return torch.zeros(self.model.get_parameter(name).shape)
+        if name.endswith(_PARTS["lora_magnitude_vector"]):
+            module = name.removesuffix(_PARTS["lora_magnitude_vector"])
+            return torch.linalg.norm(self.base[f"{module}.weight"].float(), dim=1)
+        return self.base[name.replace(_BASE_LAYER, ".weight")]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.model.state_dict())
+
+    def __len__(self) -> int:
+        return len(self.model.state_dict())
 
 
 def describe_adapter(model: nn.Module) -> str:
     """How much of a model with adapters is trained, in a sentence."""
-    counts = [(one.numel(), one.requires_grad) for one in model.parameters()]
+    counts = [(count_numbers(one), one.requires_grad) for one in model.parameters()]
     trained = sum(count for count, is_trained in counts if is_trained)
     return f"adapter: {trained:,} of {sum(count for count, _ in counts):,} numbers are trained"
 
@@ -171,6 +228,12 @@ def _adapted(model: Decoder, config: AdapterConfig) -> list[str]:
     }
     choices = sorted(set(known.values()))
     for index, target in enumerate(config.targets):
+        if model.config.experts is not None and target in EXPERT_TARGETS:
+            raise UsageError(
+                f"'{target}' is of experts, whose stacked weights have no adapter",
+                where=f"adapter.targets.{index}",
+                hint=f"known here: {', '.join(choices)}",
+            )
         if target not in choices:
             raise UsageError(
                 f"no matrix of a layer is named '{target}'{did_you_mean(target, choices)}",

@@ -1,7 +1,4 @@
-"""Settings that pretraining and post-training share: optimizer, schedule, stability, execution.
-
-Pydantic only, so that a recipe loads fast.
-"""
+"""Settings that pretraining and post-training share. Pydantic only, so that recipes load fast."""
 
 from __future__ import annotations
 
@@ -259,6 +256,9 @@ class AdapterConfig(Config):
         default=(),
         description="Matrices by the last part of their name in the released model, such as "
         "`q_proj`; by default all of the layers, of a model with experts those of attention.",
+    )
+    quantised: Literal["nf4", "fp4"] | None = Field(
+        default=None, description="QLoRA: matrices of layers in four bits (extra `qlora`)."
     )
 
     @property

@@ -21,11 +21,12 @@ from stages.model.decoder import Decoder
 from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
 from stages.model.tensor_files import OpenFile, TensorSpec, write_tensors
 from stages.parallel.ranks import ALONE, Ranks
-from stages.parallel.shard_files import GatheredTensors
+from stages.parallel.shard_files import GatheredTensors, gather_on_first
 from stages.tokens.chat_template import TokenizerFiles
 from stages.training.adapters import adapter_files, merged
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
 from stages.training.config import AdapterConfig
+from stages.training.quantised import dequantise
 
 TRAINED = "trained.safetensors"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -63,8 +64,16 @@ def write_checkpoint_files(
     files: dict[str, bytes] = {}
     groups = {WEIGHTS_FILE: {**weights, **average}}
     if adapter is not None:
-        files = adapter_files(config, groups[WEIGHTS_FILE], adapter)
-        groups = {WEIGHTS_FILE: merged(groups[WEIGHTS_FILE], adapter)}
+        whole = groups[WEIGHTS_FILE]
+        if ranks.world > 1:
+            whole = gather_on_first(whole, ranks)
+            if not ranks.first:
+                return
+            ranks = ALONE
+        if adapter.quantised is not None:
+            whole = dequantise(whole)
+        files = adapter_files(config, whole, adapter)
+        groups = {WEIGHTS_FILE: merged(whole, adapter)}
     else:
         if average:
             groups[TRAINED] = dict(weights)

@@ -154,10 +154,19 @@ def check_tuning_layout(layout: Layout, inputs: Inputs) -> None:
 
 
 def check_adapter_layout(adapter: AdapterConfig | None, layout: Layout) -> None:
-    """UsageError for an adapter that several ranks are to train."""
-    if adapter is not None and layout.world > 1:
+    """UsageError for an adapter on ranks that would have a part of a matrix each."""
+    if adapter is None:
+        return
+    if adapter.quantised is not None and layout.world > 1:
         raise UsageError(
-            "adapters are trained on one process",
+            "matrices in four bits are for one process",
             where="execution.layout",
-            hint="leave the layout out, or train the weights",
+            hint="leave the layout out, or adapter.quantised",
         )
+    for name in ("tensor", "pipeline", "context", "expert"):
+        if getattr(layout, name) > 1:
+            raise UsageError(
+                "adapters are trained on data-parallel ranks",
+                where=f"execution.layout.{name}",
+                hint="use data and shard, or train the weights",
+            )

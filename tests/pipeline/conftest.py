@@ -38,6 +38,7 @@ FURTHER_STEPS = (
     "semantic_dedup",
     "score",
     "merge_checkpoints",
+    "extend_vocabulary",
     "reference",
     "preference",
     "reward",

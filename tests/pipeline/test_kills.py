@@ -54,6 +54,7 @@ STEPS = [
     "teacher",
     "student",
     "merge_checkpoints",
+    "extend_vocabulary",
     "evaluate",
     "score",
     "long_context",

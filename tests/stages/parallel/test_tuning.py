@@ -32,9 +32,9 @@ EXECUTION = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every"
 RATE = {"warmup_share": 0.2, "decay": "linear"}
 
 
-def config_of(stage, batch=7, epochs=2, noise=0.0):
+def config_of(stage, batch=7, epochs=2, noise=0.0, adapter=None):
     """No batch can be divided by the ranks, and dpo's last is smaller."""
-    common = {"precision": "fp32", "held_out_every": 3}
+    common = {"precision": "fp32", "held_out_every": 3, "adapter": adapter}
     if stage is Sft:
         phase = {"epochs": epochs, "sequences_per_batch": batch}
         phases = [{**phase, "learning_rate": {"peak": 1e-2, **RATE}}]
@@ -121,7 +121,10 @@ def tune(run_stage, store, packed_inputs, checkpoint, given, read_table, read_in
             read_table(manifest, "training_run", f"{name}.parquet").to_pydict()
             for name in ("metrics", "held_out")
         )
-        weights = load(read_input(manifest, "checkpoint").read_bytes("model.safetensors"))
+        output = read_input(manifest, "checkpoint")
+        weights = load(output.read_bytes("model.safetensors"))
+        if config.get("adapter"):
+            weights |= load(output.read_bytes("adapter_model.safetensors"))
         remove_artifact(store, manifest)
         return manifest, metrics, held_out, weights
 
@@ -162,6 +165,38 @@ def test_ranks_tune_as_one_process_does(tune, stage, layout):
     assert weights.keys() == expected_weights.keys()
     for name, weight in expected_weights.items():
         assert np.allclose(weights[name], weight, atol=1e-4), name
+
+
+def adapted_matrix():
+    for stage in (Sft, Dpo):
+        for method in ("lora", "dora"):
+            for name in ("copies", "parts", "zero-1", "zero-2", "hybrid"):
+                first_tier = (stage, method, name) in (
+                    (Sft, "dora", "parts"),
+                    (Dpo, "lora", "copies"),
+                )
+                marks = [] if first_tier else [pytest.mark.full]
+                title = f"{stage.name}-{method}-{name}"
+                yield pytest.param(stage, method, LAYOUTS[name], id=title, marks=marks)
+
+
+@pytest.mark.parametrize(("stage", "method", "layout"), adapted_matrix())
+def test_ranks_train_an_adapter_as_one_process_does(tune, stage, method, layout):
+    pytest.importorskip("peft")
+    adapter = {"method": method, "rank": 3, "alpha": 6}
+    made, metrics, held_out, weights = tune(stage, layout, adapter=adapter)
+    _, expected, expected_held_out, expected_weights = tune(stage, adapter=adapter)
+    assert made.layout["ranks"] == {**Layout().plain(), **layout}
+    assert_alike(metrics, expected)
+    assert_alike(held_out, expected_held_out)
+    assert weights.keys() == expected_weights.keys()
+    assert any(".lora_A." in name for name in weights)
+    for name, weight in expected_weights.items():
+        assert np.allclose(weights[name], weight, atol=1e-4), name
+    again, *_ = tune(stage, layout, adapter=adapter)
+    assert {n: o.digest for n, o in again.outputs.items()} == {
+        n: o.digest for n, o in made.outputs.items()
+    }
 
 
 @pytest.mark.parametrize("layout", [{"data": 2}, {"shard": 2}], ids=["copies", "parts"])

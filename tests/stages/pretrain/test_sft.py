@@ -7,10 +7,12 @@ import torch
 from safetensors.torch import load
 
 from artifacts_schema.errors import InputError, UsageError
+from stages.engine.protocol import Upstream
 from stages.examples.messages import message
 from stages.pack.stage import PackChat
 from stages.pretrain.config import PhaseConfig, SftConfig
 from stages.pretrain.stage import Sft
+from stages.training.run_plan import check_adapter_layout
 
 LENGTH = 128
 SHAPE = {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "context": LENGTH}
@@ -142,12 +144,53 @@ def test_an_adapter_that_was_killed_has_the_same_bytes(sft, store, killed_at):
     }
 
 
-def test_an_adapter_on_several_ranks_and_one_beside_nothing_are_refused():
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_adapter_beside_four_bits_that_was_killed_has_the_same_bytes(
+    sft, store, killed_at, read_input, precision
+):
+    pytest.importorskip("peft")
+    pytest.importorskip("bitsandbytes")
+    settings = {"adapter": {"rank": 2, "quantised": "nf4"}, "precision": precision}
+    whole = sft(**settings)
+    store.backend.remove(f"artifacts/sft/{whole.key}.json")
+    with killed_at("checkpoint files written", 2):
+        sft(**settings)
+    again = sft(**settings)
+    assert {n: o.digest for n, o in again.outputs.items()} == {
+        n: o.digest for n, o in whole.outputs.items()
+    }
+    weights = load(read_input(again, "checkpoint").read_bytes("model.safetensors"))
+    before = load(sft.start.read_bytes("model.safetensors"))
+    assert {n: (w.shape, w.dtype) for n, w in weights.items()} == {
+        n: (w.shape, w.dtype) for n, w in before.items()
+    }
+    assert torch.equal(weights["embedding.weight"], before["embedding.weight"])
+    assert whole.counts["training_steps"] > 2
+
+
+def test_four_bits_on_ranks_or_with_averages_are_refused():
+    adapted = SftConfig.parse({"adapter": {"quantised": "nf4"}}, where="sft")
+    with pytest.raises(UsageError, match="matrices in four bits are for one process"):
+        Sft.check_layout(adapted, Sft.Execution(layout={"data": 2}), {})
+    averaged = SftConfig.parse({**adapted.plain(), "averages": {"ema": 0.9}}, where="sft")
+    with pytest.raises(UsageError, match="no averages of matrices in four bits"):
+        Sft.check_plan(averaged, {"checkpoint": [Upstream("base", "checkpoint", "checkpoint")]})
+
+
+def test_an_adapter_beside_nothing_is_refused():
     adapted = SftConfig.parse({"adapter": {}}, where="sft")
     with pytest.raises(UsageError, match="no input checkpoint to put an adapter beside"):
         Sft.check_plan(adapted, {})
-    with pytest.raises(UsageError, match="adapters are trained on one process"):
-        Sft.check_layout(adapted, Sft.Execution(layout={"data": 2}), {})
+
+
+@pytest.mark.parametrize("name", ["tensor", "pipeline", "context", "expert"])
+def test_an_adapter_on_ranks_that_have_parts_of_matrices_is_refused(name):
+    adapted = SftConfig.parse({"adapter": {}}, where="sft")
+    # What the layout itself needs is checked elsewhere.
+    with pytest.raises(UsageError, match="adapters are trained on data-parallel ranks") as refused:
+        check_adapter_layout(adapted.adapter, Sft.Execution(layout={name: 2, "data": 2}).layout)
+    assert refused.value.where == f"execution.layout.{name}"
+    Sft.check_layout(adapted, Sft.Execution(layout={"data": 2, "shard": 2}), {})
 
 
 def test_text_alone_is_refused(sft):

@@ -14,8 +14,8 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
-from stages.tokenizer.training import count_words, special_tokens, train
-from stages.tokens.pre_tokenizers import NAMES, build_pre_tokenizer, llama_cpp_name
+from stages.tokenizer.training import special_tokens, train
+from stages.tokens.pre_tokenizers import NAMES, build_pre_tokenizer, count_words, llama_cpp_name
 
 LINES_A_FILE, CHARACTERS_A_LINE = 12, 4_000
 

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, trainers
 from tokenizers.pre_tokenizers import ByteLevel
 
 from stages.tokenizer import unigram
-from stages.tokenizer.training import count_words, train
+from stages.tokenizer.training import train
 from stages.tokenizer.unigram import (
     Trie,
     Words,
@@ -29,7 +29,7 @@ from stages.tokenizer.unigram import (
     seed_pieces,
     train_unigram,
 )
-from stages.tokens.pre_tokenizers import build_pre_tokenizer
+from stages.tokens.pre_tokenizers import build_pre_tokenizer, count_words
 
 EULER = 0.5772156649015329
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 50), min_size=1)

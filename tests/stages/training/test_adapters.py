@@ -12,8 +12,15 @@ from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import build
 from stages.model.huggingface.families import to_config, to_weights
-from stages.training.adapters import adapter_files, attach, linear_weights, merged
+from stages.training.adapters import (
+    adapter_files,
+    attach,
+    describe_adapter,
+    linear_weights,
+    merged,
+)
 from stages.training.config import AdapterConfig
+from stages.training.quantised import dequantise
 
 peft = pytest.importorskip("peft")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -137,6 +144,85 @@ def test_a_target_that_no_matrix_has_is_refused_with_those_that_there_are():
         attach(model, AdapterConfig(targets=("q_prj",)), 0)
     assert refused.value.where == "adapter.targets.0"
     assert "q_proj" in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", ["nf4", "fp4"])
+@pytest.mark.parametrize("method", ["lora", "dora"])
+def test_matrices_in_four_bits_are_dequantised_before_the_adapter_is_merged(
+    shape, method, kind, tmp_path
+):
+    """Beside `bitsandbytes` and `peft`: its own products, then `merge_and_unload` of plain ones."""
+    functional = pytest.importorskip("bitsandbytes.functional")
+    from safetensors.torch import save_file
+    from transformers import AutoModelForCausalLM
+
+    config = AdapterConfig(method=method, rank=4, alpha=8, quantised=kind)
+    base, model = Decoder(shape, seed=1).eval(), adapted(shape, config)
+    ours = logits(model)
+    weights = dequantise(model.state_dict())
+    plain = build(shape, merged(weights, config), where="merged").eval()
+    assert torch.allclose(logits(plain), ours, atol=2e-4)
+
+    # The base that the adapter belongs to: each matrix there and back by the library's functions.
+    rounded = Decoder(shape, seed=1).eval()
+    for name in linear_weights(shape):
+        matrix = rounded.get_parameter(f"{name}.weight")
+        packed = functional.quantize_4bit(
+            matrix.detach(), quant_type=kind, compress_statistics=True, blocksize=64
+        )
+        with torch.no_grad():
+            matrix.copy_(functional.dequantize_4bit(*packed))
+    assert not torch.equal(logits(rounded), logits(base))
+    release, adapter = tmp_path / "release", tmp_path / "adapter"
+    release.mkdir(), adapter.mkdir()
+    (release / "config.json").write_text(json.dumps(to_config(shape, bos=0, eos=1, pad=2)))
+    save_file(to_weights(rounded), release / "model.safetensors", metadata={"format": "pt"})
+    for name, content in adapter_files(shape, weights, config).items():
+        (adapter / name).write_bytes(content)
+    theirs = peft.PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(release).eval(), adapter
+    )
+    with torch.no_grad():
+        assert torch.allclose(theirs(TOKENS).logits, ours, atol=2e-4)
+    whole = theirs.merge_and_unload().state_dict()
+    for name, weight in to_weights(plain).items():
+        if name in whole:
+            difference = (weight - whole[name]).norm() / whole[name].norm().clamp(min=1e-12)
+            assert difference < 1e-6, name
+
+
+def test_a_packed_model_takes_an_eighth_and_trains_the_adapter_alone():
+    pytest.importorskip("bitsandbytes")
+    shape = ModelConfig(**{**PLAIN, "width": 256, "heads": 4})
+    model = Decoder(shape, seed=1)
+    before = sum(w.nbytes for n, w in model.state_dict().items() if n.startswith("blocks."))
+    said = describe_adapter(model).rpartition(" of ")[2]
+    attach(model, AdapterConfig(rank=1, quantised="nf4"), 0)
+    state = model.state_dict()
+    packed = sum(w.nbytes for n, w in state.items() if n.startswith("blocks.") and "lora_" not in n)
+    assert packed < before / 7  # Four bits of 32, and a byte for each 64 numbers.
+    model(TOKENS).square().sum().backward()
+    graded = {name for name, one in model.named_parameters() if one.grad is not None}
+    assert graded == {name for name in state if "lora_" in name}
+    total = int(said.split()[0].replace(",", ""))
+    lora = sum(state[name].numel() for name in graded)
+    assert f"of {total + lora:,} numbers" in describe_adapter(model)
+
+
+def test_without_bitsandbytes_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr("stages.training.quantised.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="need bitsandbytes") as refused:
+        attach(Decoder(ModelConfig(**PLAIN), seed=1), AdapterConfig(quantised="nf4"), 0)
+    assert refused.value.where == "adapter.quantised"
+
+
+@pytest.mark.parametrize("target", ["gate_proj", "down_proj", "gate_up_proj", "experts"])
+def test_stacked_weights_of_experts_are_refused_by_name(target):
+    model = Decoder(ModelConfig(**{**PLAIN, **FAMILIES["deepseek_v3"]}), seed=1)
+    with pytest.raises(UsageError, match=f"'{target}' is of experts") as refused:
+        attach(model, AdapterConfig(targets=("q_proj", target)), 0)
+    assert refused.value.where == "adapter.targets.1"
+    assert "gate_proj" not in refused.value.hint
 
 
 def test_without_peft_the_extra_is_named(monkeypatch):

@@ -1,0 +1,1 @@
+"""A checkpoint to one with a larger vocabulary."""
