@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gaps": ("flows.cli.gaps", "Say which parts of an evaluation lag: languages, subjects, …"),
     "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
+    "collect": ("flows.cli.collect", "Let people rank a model's answers; make pairs of them."),
     "serve": ("flows.cli.serve", "Let programs and a page talk to a model: OpenAI's protocol."),
     "complete": ("flows.cli.chat", "Let a checkpoint or a release continue a text."),
     "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),

@@ -98,7 +98,7 @@ class Guard:
 def make_guarded(
     page: Path, routes: list[BaseRoute], *, hosts: frozenset[str], key: str
 ) -> ASGIApp:
-    """The application of `routes`, with a page at `/`; `hosts` are the Host headers that name it."""
+    """The application: `routes`, and a page at `/`; `hosts` are the Host headers that it takes."""
     text = page.read_text(encoding="utf-8")
     policy = page_policy(text)
 
@@ -163,7 +163,7 @@ def run_server(app: ASGIApp, listener: socket.socket) -> None:
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on loopback; UsageError for a port in use, which is said before a model is loaded."""
+    """A socket on loopback, to be opened before a model is loaded; UsageError for a port in use."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
