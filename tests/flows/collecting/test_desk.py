@@ -123,9 +123,7 @@ def test_what_is_taken_back_is_shown_again_and_stays_in_the_file(desk):
     assert [set(row) & {"undoes"} for row in kept(desk)] == [set(), set(), {"undoes"}]
     assert desk.next("Ada", WINDOWS[0]).question.id == prompt
     assert desk.progress("Ada")["own"] == 1
-    desk.judge(
-        "Ada", WINDOWS[0], id=next(ids), prompt=prompt, verdict="ranked", ranks=[1, 2, 3]
-    )
+    desk.judge("Ada", WINDOWS[0], id=next(ids), prompt=prompt, verdict="ranked", ranks=[1, 2, 3])
     with pytest.raises(Conflict, match="taken back already"):
         desk.undo("Ada", WINDOWS[0], id=next(ids), undoes=number)
     with pytest.raises(Conflict, match="no judgement of yours"):

@@ -69,9 +69,7 @@ def test_people_of_one_mind_make_one_row_and_what_they_disagree_on_is_left_out()
 
 
 def test_rows_are_read_by_preferences_with_who_and_when():
-    rows, _ = make_pairs(
-        questions(), judgements(("Ada", 1, (3, 2, 1))), make_settings(), "best"
-    )
+    rows, _ = make_pairs(questions(), judgements(("Ada", 1, (3, 2, 1))), make_settings(), "best")
     assert rows[0]["checkpoint"] == make_settings().checkpoint
     assert (rows[0]["seed"], rows[0]["chosen_sample"], rows[0]["rejected_sample"]) == (7, 2, 0)
     row = preference_row(dict(rows[0]), Origin("0" * 32, "helpful.jsonl", "helpful"))
