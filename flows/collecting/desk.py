@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from typing import Any
 
 from artifacts_schema.identity import canonical_sha256
 from flows.collecting.collection import Question
-from flows.collecting.judgements import Judgement, Judgements, Verdict
+from flows.collecting.judgements import Judgement, Judgements, Verdict, person_key
 from flows.collecting.lines import DurableLines
 from flows.collecting.outcome import Agreement, measure_agreement
 
@@ -34,6 +35,7 @@ class Conflict(Exception):
 class _Claim:
     prompt: str
     who: str
+    """Without case."""
     until: float
     """By the monotonic clock."""
 
@@ -85,13 +87,15 @@ class Desk:
     def next(self, who: str, window: str) -> View | None:
         """The prompt that a window is to show, claimed for it; None where nothing is left."""
         with self._lock:
-            who = self.judgements.spelling(who)
             claim = self._live_claims().get(window)
-            if claim is None or claim.who != who or self._has_judged(who, claim.prompt):
-                self._claims.pop(window, None)
-                prompt = next((one for one in self.questions if self._is_open(one, who)), None)
-            else:
-                prompt = claim.prompt
+            if (
+                claim is not None
+                and claim.who == person_key(who)
+                and not self._has_judged(who, claim.prompt)
+            ):
+                return self._claim(window, who, claim.prompt)
+            self._claims.pop(window, None)
+            prompt = self._first_open(who)
             return None if prompt is None else self._claim(window, who, prompt)
 
     def release(self, window: str) -> None:
@@ -134,7 +138,9 @@ class Desk:
             )
             if (kept := self.judgements.by_id.get(id)) is not None:
                 if _content(kept) != _content(judgement):
-                    raise Conflict("this id is of another judgement")
+                    raise Conflict(
+                        "this prompt was saved with another ranking; undo it to change it"
+                    )
                 return  # The window did not hear that it was kept.
             if self._has_judged(who, prompt):
                 raise Conflict("you have judged this prompt already, in another window")
@@ -154,7 +160,7 @@ class Desk:
                     return None
                 undoes = last.id
             judgement = self.judgements.by_id.get(undoes)
-            if judgement is None or judgement.who.casefold() != who.casefold():
+            if judgement is None or person_key(judgement.who) != person_key(who):
                 raise Conflict("this is no judgement of yours")
             if self.judgements.undone.get(undoes, id) != id:
                 raise Conflict("it was taken back already")
@@ -189,10 +195,21 @@ class Desk:
     def _has_judged(self, who: str, prompt: str) -> bool:
         return self.judgements.by(who, prompt) is not None
 
-    def _is_open(self, prompt: str, who: str) -> bool:
-        claims = [one.who for one in self._live_claims().values() if one.prompt == prompt]
-        free = self._missing(prompt) - len(claims) > 0
-        return free and who not in claims and not self._has_judged(who, prompt)
+    def _first_open(self, who: str) -> str | None:
+        """The first prompt that needs one person more, and this one."""
+        claims = self._live_claims().values()
+        claimed = Counter(one.prompt for one in claims)
+        own = {one.prompt for one in claims if one.who == person_key(who)}
+        return next(
+            (
+                prompt
+                for prompt in self.questions
+                if self._missing(prompt) > claimed[prompt]
+                and prompt not in own
+                and not self._has_judged(who, prompt)
+            ),
+            None,
+        )
 
     def _live_claims(self) -> dict[str, _Claim]:
         now = self._clock()
@@ -200,14 +217,14 @@ class Desk:
         return self._claims
 
     def _claim(self, window: str, who: str, prompt: str) -> View:
-        self._claims[window] = _Claim(prompt, who, self._clock() + CLAIM_SECONDS)
+        self._claims[window] = _Claim(prompt, person_key(who), self._clock() + CLAIM_SECONDS)
         question = self.questions[prompt]
         return View(question, self._order(question, who))
 
     def _order(self, question: Question, who: str) -> tuple[int, ...]:
         """A permutation of the answers that follows from seed, prompt and person."""
         numbers = list(range(len(question.texts)))
-        draws = random.Random(_number(self._seed, question.id, who.casefold()))
+        draws = random.Random(_number(self._seed, question.id, person_key(who)))
         draws.shuffle(numbers)
         return tuple(numbers)
 

@@ -55,6 +55,11 @@ def tidy_name(who: str) -> str:
     return " ".join(unicodedata.normalize("NFC", who).split())
 
 
+def person_key(who: str) -> str:
+    """What tells people apart: their tidy names without case."""
+    return tidy_name(who).casefold()
+
+
 class Judgements:
     """The judgements that hold, by question and person; names differ by more than their case."""
 
@@ -76,21 +81,20 @@ class Judgements:
         if "undoes" in row:
             judgement = self.by_id[row["undoes"]]
             self.undone[judgement.id] = row["id"]
-            self._by_person(judgement.prompt).pop(judgement.who.casefold(), None)
+            self._by_person(judgement.prompt).pop(person_key(judgement.who), None)
             return
         fields = {**row, "ranks": tuple(row["ranks"]), "order": tuple(row["order"])}
         judgement = Judgement(**fields)
         self.by_id[judgement.id] = judgement
-        self._by_person(judgement.prompt)[judgement.who.casefold()] = judgement
-        self._spellings.setdefault(judgement.who.casefold(), judgement.who)
+        self._by_person(judgement.prompt)[person_key(judgement.who)] = judgement
+        self._spellings.setdefault(person_key(judgement.who), judgement.who)
 
     def _by_person(self, prompt: str) -> dict[str, Judgement]:
         return self._holding.setdefault(prompt, {})
 
     def spelling(self, who: str) -> str:
         """The name as this person wrote it first."""
-        name = tidy_name(who)
-        return self._spellings.get(name.casefold(), name)
+        return self._spellings.get(person_key(who), tidy_name(who))
 
     def on(self, prompt: str) -> list[Judgement]:
         """Those of a question that say something of its answers, one a person."""
@@ -98,11 +102,11 @@ class Judgements:
 
     def by(self, who: str, prompt: str) -> Judgement | None:
         """What a person said of a question, if that holds."""
-        return self._holding.get(prompt, {}).get(who.casefold())
+        return self._holding.get(prompt, {}).get(person_key(who))
 
     def last_by(self, who: str) -> Judgement | None:
         """What a person said last, of what holds."""
-        own = (one for one in self.by_id.values() if one.who.casefold() == who.casefold())
+        own = (one for one in self.by_id.values() if person_key(one.who) == person_key(who))
         return next((one for one in reversed(list(own)) if one.id not in self.undone), None)
 
     def holding(self) -> Iterator[Judgement]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from flows.collecting.collection import Question, Settings
 from flows.collecting.judgements import Judgement, Judgements
+from flows.collecting.prompts import plain_messages
 
 Choice = Literal["best", "all"]
 """Pairs of a ranking: the best answer with the worst, or all that are not tied."""
@@ -99,12 +100,8 @@ def _choose(judgement: Judgement, choice: Choice) -> Iterator[tuple[int, int]]:
 def _row(
     question: Question, better: int, worse: int, makers: list[Judgement], settings: Settings
 ) -> dict[str, Any]:
-    messages = [
-        {name: value for name, value in one.items() if value not in (None, [])}
-        for one in question.messages
-    ]
     row = {
-        "prompt": messages,
+        "prompt": plain_messages(question.messages),
         "chosen": question.texts[better],
         "rejected": question.texts[worse],
         "prompt_id": question.id,

@@ -8,7 +8,7 @@ conversation. What the assistant says last is left out: the model is to answer t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,13 @@ def read_prompts(snapshot: Input, most: int | None = None) -> tuple[list[Prompt]
             hint=f"a row has one of {', '.join(_NAMES)}",
         )
     return list(prompts.values()), reasons
+
+
+def plain_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages without the fields that are absent: templates ask whether a message has them."""
+    return [
+        {name: value for name, value in one.items() if value not in (None, [])} for one in messages
+    ]
 
 
 def _file_prompts(file: SourceFile) -> Iterator[Prompt | BadExample]:

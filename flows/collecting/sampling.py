@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.errors import InputError
 from flows.collecting.collection import ANSWERS, Collection
 from flows.collecting.lines import DurableLines
-from flows.collecting.prompts import Prompt
+from flows.collecting.prompts import Prompt, plain_messages
 from stages.scoring.generation import Sampling
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ def _answer_part(
 
 def _encode(model: LanguageModel, prompt: Prompt, max_tokens: int) -> list[int] | str:
     """The prompt's ids, or why it has none."""
-    if model.spelled_token(prompt.messages):
+    messages = plain_messages(prompt.messages)
+    if model.spelled_token(messages):
         return "special_token"
     try:
-        ids = model.encode_chat(prompt.messages, prompt.tools)
+        ids = model.encode_chat(messages, prompt.tools)
     except InputError:
         return "not_rendered"
     return ids if len(ids) + max_tokens <= model.context else "too_long"

@@ -46,6 +46,17 @@ def test_two_people_at_once_have_different_prompts_and_so_have_two_windows_of_on
     assert desk.next("Joe", WINDOWS[4]).question.id == prompt_id(1)
 
 
+def test_a_person_is_one_in_any_spelling(open_desk):
+    desk = open_desk(twice=1.0)
+    assert desk.next("Zoë", WINDOWS[0]).question.id == prompt_id(0)
+    assert desk.next(" ZOE\u0308", WINDOWS[1]).question.id == prompt_id(1), "claims are a person's"
+    judge(desk, "Zoë", WINDOWS[0])
+    judge(desk, "zoë", WINDOWS[1])
+    assert {row["who"] for row in kept(desk)} == {"Zoë"}
+    assert desk.progress("zoë ")["own"] == 2
+    assert desk.progress("zoë ")["done"] == 0, "each prompt needs a second person"
+
+
 def test_a_window_that_is_left_open_holds_its_prompt_for_half_an_hour(open_desk):
     now = [0.0]
     desk = open_desk(clock=lambda: now[0])
@@ -74,7 +85,7 @@ def test_sent_twice_it_counts_once_and_another_judgement_under_its_id_is_refused
     prompt, number = judge(desk, "Ada", WINDOWS[0], [2, 1, 3])
     again = {"id": number, "prompt": prompt, "verdict": "ranked"}
     desk.judge("Ada", WINDOWS[0], **again, ranks=[2, 1, 3])
-    with pytest.raises(Conflict, match="of another judgement"):
+    with pytest.raises(Conflict, match="saved with another ranking"):
         desk.judge("Ada", WINDOWS[0], **again, ranks=[1, 2, 3])
     assert len(kept(desk)) == 1
 

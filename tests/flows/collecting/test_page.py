@@ -1,4 +1,4 @@
-"""The page in a browser: keys, ties, neither, skip, undo, two windows, a full disk, a dead server."""
+"""The page in a browser: keys, ties, skip, undo, two windows, a full disk, a dead server."""
 
 from __future__ import annotations
 
