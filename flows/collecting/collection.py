@@ -119,7 +119,7 @@ class Collection:
             return collection
         with translate_errors(str(folder)):
             folder.mkdir(parents=True, exist_ok=True)
-            if os.listdir(folder):
+            if set(os.listdir(folder)) - {f"{SETTINGS}.unfinished"}:  # A kill leaves that.
                 raise UsageError("holds other files", where=str(folder), hint="name a new folder")
         text = json.dumps({"version": VERSION, **asdict(settings)}, indent=2, ensure_ascii=False)
         write_whole(path, lambda unfinished: unfinished.write_text(text + "\n", encoding="utf-8"))

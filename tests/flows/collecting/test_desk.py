@@ -192,6 +192,30 @@ def test_a_full_disk_keeps_nothing_of_a_judgement_and_the_next_is_whole(desk, mo
     assert len(kept(desk)) == 2
 
 
+def test_a_disk_that_could_not_even_be_cut_back_leaves_no_half_line(desk, monkeypatch):
+    judge(desk, "Ada", WINDOWS[0])
+    write, cut, written = os.pwrite, os.ftruncate, []
+
+    def fail():
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def write_most(file, raw, offset):
+        if written:
+            fail()
+        written.append(write(file, raw[:-5], offset))
+        return written[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", write_most)
+        patch.setattr(os, "ftruncate", lambda *where: fail() if written else cut(*where))
+        with pytest.raises(StoreError, match="input or output error"):
+            judge(desk, "Ada", WINDOWS[0])
+    assert not desk._lines.path.read_bytes().endswith(b"\n"), "there is half a line"
+    judge(desk, "Ada", WINDOWS[0], verdict="skipped")
+    assert [row["verdict"] for row in kept(desk)] == ["ranked", "skipped"]
+    assert desk._lines.path.read_bytes().endswith(b"}\n")
+
+
 def test_a_line_is_synced_before_it_counts(desk, monkeypatch):
     """A judgement that `fsync` did not take is not kept, in memory or in the file."""
 

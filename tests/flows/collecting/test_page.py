@@ -144,6 +144,18 @@ def test_two_windows_have_two_prompts_and_one_prompt_is_judged_once(open_page, d
     assert [row["prompt"] for row in kept(desk)] == [prompt_id(0)]
 
 
+def test_undo_is_of_what_this_window_saved(open_page, desk):
+    first, second = open_page("Ada"), open_page("Ada")
+    shows(first, 0)
+    shows(second, 1)
+    press(first, "1", "2", "Enter")
+    shows(first, 2)
+    press(second, "1", "2", "Enter")
+    shows(second, 3)
+    press(first, "u")
+    shows(first, 0)
+
+
 def test_a_window_that_is_closed_gives_its_prompt_back(open_page, desk):
     first, second = open_page("Ada"), open_page("Bob")
     shows(first, 0)
