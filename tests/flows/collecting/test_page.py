@@ -82,7 +82,7 @@ def test_ties_neither_and_skip(open_page, desk):
     press(page, "n")
     shows(page, 3)
     press(page, "s")
-    page.wait_for_selector("#prompt >> text=Nothing is left for you now")
+    page.wait_for_selector("#prompt >> text=Nothing is left for you:")
     rows = kept(desk)
     assert [row["verdict"] for row in rows] == ["ranked", "ranked", "neither", "skipped"]
     first = dict(zip(rows[0]["order"], (1, 2, 1), strict=True))
