@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
-    from stages.scoring.generation import Sampling
+    from stages.scoring.generation import Sampling, Written
     from stages.tokens.chat_template import Template
 
 KINDS = ("checkpoint", "release")
@@ -45,7 +45,7 @@ class LanguageModel:
         self.described: dict[str, Any] = files.read_json("tokenizer_config.json")
         self.special = SpecialTokens.from_config(self.tokenizer, self.described)
         self.context = model.config.context
-        self._generator = Generator(model)
+        self._generator = Generator(model, self.tokenizer)
 
     def encode_text(self, text: str) -> list[int]:
         """Ids of the beginning of a document, as training shows it."""
@@ -106,6 +106,27 @@ class LanguageModel:
             ids, sampling, max_new_tokens=max_new_tokens, stop_ids=self.special.ends
         ):
             yield stream.step(self.tokenizer, token) or ""
+
+    def write_many(
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: Sampling,
+        max_new_tokens: int,
+        *,
+        samples: int,
+        first_number: int = 0,
+    ) -> list[Written]:
+        """`samples` answers to each prompt, written side by side; see `Generator.write`."""
+        if not prompts:
+            return []
+        return self._generator.write(
+            prompts,
+            sampling,
+            max_new_tokens=max_new_tokens,
+            stop_ids=self.special.ends,
+            samples=samples,
+            first_number=first_number,
+        )
 
 
 @dataclass

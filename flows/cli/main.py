@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare-forms": ("flows.cli.compare_forms", "Say what the forms of a release cost."),
     "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
+    "collect": ("flows.cli.collect", "Let people rank a model's answers; make pairs of them."),
     "serve": ("flows.cli.serve", "Let programs and a page talk to a model: OpenAI's protocol."),
     "complete": ("flows.cli.chat", "Let a checkpoint or a release continue a text."),
     "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),

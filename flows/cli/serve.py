@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import secrets
-import socket
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from artifacts_schema.config import format_bytes
-from artifacts_schema.errors import IngotError, UsageError
+from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 from flows.analysis.artifacts import open_store, refs_by_artifact
 from flows.cli.options import store_option
@@ -83,11 +77,17 @@ def serve(
         return
     if length is not None:
         raise UsageError("it is of a plan", where="--length", hint="add --plan")
-    path = _key_path(key_file)
+    from flows.serving.app import make_app
+    from flows.serving.loopback import host_names, key_path, listen, read_key, run_server
+
+    path = key_path(key_file, "serve.key")
     key = read_key(path)
-    with _listen(port) as listener:
+    with listen(port) as listener:
         service = _load(store, ref, device, waiting)
-        _serve(service, listener, path, key)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        echo(f"{service.name}: {url}/v1, and a page on {url}/")
+        echo(f"the key is in {path}; Ctrl-C ends it")
+        run_server(make_app(service, hosts=host_names(listener), key=key), listener)
 
 
 def _load(store: str, ref: str, device: str | None, waiting: int) -> Service:
@@ -102,29 +102,6 @@ def _load(store: str, ref: str, device: str | None, waiting: int) -> Service:
     name = names[0] if names else f"{manifest.stage}-{short(manifest.key)}"
     model = load_model(opened, manifest, output, choose_device(device))
     return Service(name, model, Writer(model, waiting=waiting), int(time.time()))
-
-
-def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> None:
-    import uvicorn
-
-    from flows.serving.app import make_app
-
-    port = listener.getsockname()[1]
-    names = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
-    hosts = names | (frozenset(("127.0.0.1", "localhost")) if port == 80 else frozenset())
-    config = uvicorn.Config(
-        make_app(service, hosts=hosts, key=key),
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=2,
-    )
-    echo(f"{service.name}: http://127.0.0.1:{port}/v1, and a page on http://127.0.0.1:{port}/")
-    echo(f"the key is in {path}; Ctrl-C ends it")
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    with suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _print_plan(store: str, ref: str, length: int | None) -> None:
@@ -150,60 +127,3 @@ def _print_plan(store: str, ref: str, length: int | None) -> None:
         "\n–: does not fit with a tenth of the memory left. Small models are bound otherwise; "
         "`ingot serve` itself takes float32 (twice the memory), one answer at a time."
     )
-
-
-def _listen(port: int) -> socket.socket:
-    """A socket on loopback, before the model is loaded: a port in use is said at once."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        raise UsageError(
-            f"port {port} cannot be had: {error.strerror}",
-            where="--port",
-            hint="name another one; 0 takes any that is free",
-        ) from None
-    return listener
-
-
-def _key_path(option: str | None) -> Path:
-    if option is not None:
-        return Path(option).absolute()
-    folder = Path(os.environ.get("INGOT_HOME", "~/.ingot")).expanduser().absolute()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder / "serve.key"
-
-
-def read_key(path: Path) -> str:
-    """The key in a file that only its owner can read; a new one where there is none.
-
-    IngotError for a file that others can read, or that holds something else.
-    """
-    if not path.is_symlink() and not path.exists():
-        try:
-            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with open(number, "w", encoding="ascii") as file:
-                file.write(secrets.token_urlsafe(32) + "\n")
-        except FileExistsError:  # Another server was faster: use its key.
-            pass
-        except OSError as error:
-            raise IngotError(f"cannot write the key: {error.strerror}", where=str(path)) from None
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise IngotError(f"cannot read the key: {error.strerror}", where=str(path)) from None
-    with open(number, encoding="utf-8", errors="replace") as file:
-        about = os.fstat(number)
-        if about.st_uid != os.geteuid() or about.st_mode & 0o077:
-            raise IngotError(
-                "others can read the key", where=str(path), hint="chmod 600, or delete the file"
-            )
-        key = file.read(1000).strip()
-    if len(key) < 16 or not key.isascii() or not key.isprintable() or " " in key:
-        raise IngotError(
-            "this is no key: 16 or more letters and digits", where=str(path), hint="delete the file"
-        )
-    return key

@@ -4,19 +4,12 @@ These routes alone, and a page to talk in. `transformers serve` 5.23 speaks the 
 can be pinned to a model (`--force-model`), but its route `/load_model` loads others all the same,
 it asks for no key, and nothing bounds what waits. So the routes are ours, and what writes is the
 generation service that `ingot chat` and `evaluate` have.
-
-A request must name this server as its host, so that no page of another site can reach it by a name
-that leads here, and it must carry the key.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import json
-import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -24,56 +17,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from artifacts_schema.errors import IngotError
 from flows.serving.bodies import Body, ChatBody, CompletionBody
+from flows.serving.loopback import Refused, make_guarded, read_body
 from flows.serving.writer import End, Full, Job, Writer
 
 if TYPE_CHECKING:
     from flows.analysis.chat import LanguageModel
 
-MOST_BODY_BYTES = 4 * 2**20
 _POLL_SECONDS = 0.5
 """Between looks at whether a client that waits for a whole answer is still there."""
 AnyBody = TypeVar("AnyBody", bound=Body)
 _PAGE = Path(__file__).with_name("page.html")
-
-
-def page_policy(page: str) -> str:
-    """The policy of a page whose one script and one style it holds itself: by their hashes.
-
-    What a model writes into the page can be neither (CSP, level 2: hash sources).
-    """
-
-    def hashed(tag: str) -> str:
-        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-    return (
-        f"default-src 'none'; script-src 'sha256-{hashed('script')}'; "
-        f"style-src 'sha256-{hashed('style')}'; connect-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    )
-
-
-class Refused(Exception):
-    """An answer in the protocol's form for errors."""
-
-    def __init__(self, status: int, message: str, code: str, **headers: str) -> None:
-        super().__init__(message)
-        self.status, self.code, self.headers = status, code, headers
-
-    def response(self) -> Response:
-        """As clients read it."""
-        kind = "server_error" if self.status >= 500 else "invalid_request_error"
-        error = {"message": str(self), "type": kind, "param": None, "code": self.code}
-        return JSONResponse({"error": error}, self.status, self.headers)
 
 
 @dataclass
@@ -255,19 +215,8 @@ def _chat_choice(
 
 
 async def _read(request: Request, kind: type[AnyBody], name: str) -> AnyBody:
-    """The body of a request, checked; Refused says what is wrong with it."""
-    raw = b""
-    async for part in request.stream():
-        raw += part
-        if len(raw) > MOST_BODY_BYTES:
-            raise Refused(413, f"the body has over {MOST_BODY_BYTES:,} bytes", "body_too_large")
-    try:
-        body = kind.model_validate_json(raw)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        text = first["msg"].removeprefix("Value error, ")
-        raise Refused(400, f"{place}: {text}" if place else text, "invalid_body") from None
+    """The checked body of a request to the model `name`."""
+    body = await read_body(request, kind)
     if body.model not in ("", name):
         raise _no_model(body.model, name)
     return body
@@ -282,66 +231,12 @@ def _no_model(wanted: str, name: str) -> Refused:
     return Refused(404, f"no model '{wanted[:200]}'; this server has '{name}'", "model_not_found")
 
 
-class Guard:
-    """Lets requests through that name this server as host, come from no other site, and have the
-    key; the page alone needs none."""
-
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], key: str) -> None:
-        self.app, self.hosts, self.key = app, hosts, key.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See the class."""
-        if scope["type"] == "http":
-            refused = self._refuse(Request(scope))
-            if refused is not None:
-                await refused.response()(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
-
-    def _refuse(self, request: Request) -> Refused | None:
-        if request.headers.get("host", "").lower() not in self.hosts:
-            return Refused(421, "this server has another name", "wrong_host")
-        origin = request.headers.get("origin")
-        if origin is not None and origin.lower() not in {f"http://{one}" for one in self.hosts}:
-            return Refused(403, "no other site may ask this server", "wrong_origin")
-        if request.url.path == "/":
-            return None
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(key.strip().encode(), self.key):
-            return None
-        headers = {"WWW-Authenticate": "Bearer"}
-        return Refused(401, "the key is missing or wrong", "invalid_api_key", **headers)
-
-
 def make_app(service: Service, *, hosts: frozenset[str], key: str) -> ASGIApp:
     """The application; `hosts` are the values of the Host header that name it."""
-
-    text = _PAGE.read_text(encoding="utf-8")
-    policy = page_policy(text)
-
-    async def page(request: Request) -> Response:
-        return HTMLResponse(
-            text,
-            headers={
-                "Content-Security-Policy": policy,
-                "X-Content-Type-Options": "nosniff",
-                "Referrer-Policy": "no-referrer",
-            },
-        )
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Refused)
-        return error.response()
-
-    async def no_route(request: Request, error: Exception) -> Response:
-        return Refused(404, "no such route", "not_found").response()
-
-    routes = [
-        Route("/", page),
+    routes: list[BaseRoute] = [
         Route("/v1/models", service.models),
         Route("/v1/models/{name:path}", service.model_by_name),
         Route("/v1/completions", service.completions, methods=["POST"]),
         Route("/v1/chat/completions", service.chat_completions, methods=["POST"]),
     ]
-    handlers: dict[Any, Any] = {Refused: refused, 404: no_route}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, key)
+    return make_guarded(_PAGE, routes, hosts=hosts, key=key)

@@ -12,7 +12,7 @@ from contextlib import closing
 import httpx
 import pytest
 
-from flows.serving.app import MOST_BODY_BYTES
+from flows.serving.loopback import MOST_BODY_BYTES
 
 KEY = "a-key-of-more-than-16-letters"
 
