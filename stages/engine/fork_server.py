@@ -55,6 +55,7 @@ class ForkServer:
         if method == "fork":
             for name in modules:
                 import_module(name)
+            _start_compiler()
         context: Any = get_context(method)
         arguments = (theirs, self._control if method == "fork" else None, os.getpid(), modules)
         self._process: BaseProcess = context.Process(target=_serve, args=arguments, daemon=True)
@@ -94,6 +95,12 @@ class ForkServer:
         return answer["answer"]
 
 
+def _start_compiler() -> None:
+    """Where a module has kernels, numba starts here and not in each worker."""
+    if kernels := sys.modules.get("stages.engine.kernels"):
+        kernels.start_compiler()
+
+
 def _has_one_thread() -> bool:
     """Whether this process has one thread, those of native code included; False if unknown."""
     try:
@@ -130,6 +137,7 @@ def _serve(
     for name in modules:
         with suppress(ImportError):  # The call that needs it says so.
             import_module(name)
+    _start_compiler()
     gc.freeze()  # A collection in a worker would copy every page.
     while True:
         request, descriptors = _receive(control)

@@ -130,3 +130,13 @@ class _CompileTimer(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", _CompileTimer())
+
+
+@kernel
+def _one(number: int) -> int:
+    return number
+
+
+def start_compiler() -> None:
+    """Load a kernel: the first one takes numba a third of a second, which forks then have."""
+    _one(1)
