@@ -18,7 +18,7 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
-from stages.scoring.metrics import row_label
+from stages.scoring.metrics import SAVED, row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,8 +133,8 @@ def doubtful_intervals(items: pa.Table) -> str:
     columns = ["benchmark", "metric", "value", "cluster"]
     columns += [name for name in ("formulation", "shots") if name in items.column_names]
     for row in items.select(columns).to_pylist():
-        if row["benchmark"].startswith(PLANTED):
-            continue  # Their counts are shown.
+        if row["benchmark"].startswith(PLANTED) or row["metric"] == SAVED:
+            continue  # Counts of the first are shown; the second has the units of bits per byte.
         values, clusters = groups.setdefault((row_label(row), row["metric"]), ([], []))
         values.append(row["value"])
         clusters.append(row["cluster"])

@@ -48,7 +48,8 @@ def figures(artifact: Artifact, items: pa.Table) -> list[Figure]:
             figures += [_matrix(title, by_depth, NOTE), _table(title, by_depth)]
         if by_family:
             title = f"Families of long context: {meaning}"
-            figures.append(_matrix(title, by_family, "Columns: tokens of prompt and answer."))
+            note = "Columns: tokens of prompt and answer; intervals are in the table below."
+            figures += [_matrix(title, by_family, note), _table(title, by_family, "family")]
     return figures
 
 
@@ -92,17 +93,16 @@ def _mean(values: Sequence[float] | None) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _table(title: str, values: Values) -> Figure:
-    """The same with intervals: Wilson's of shares of items, as 0 and 1 are the values here."""
+def _table(title: str, values: Values, rows: str = "depth, %") -> Figure:
+    """The same with intervals: Wilson's for shares of items, Student's for parts of answers."""
     from stages.evaluate.figures import interval_text
-    from stages.scoring.uncertainty import wilson
+    from stages.scoring.uncertainty import score_interval
 
-    return make_table(
-        title,
-        "length:, | depth, % | share:.3f | 95 % interval (Wilson): | n:,",
-        (
-            (length, f"{depth:g}", sum(held) / len(held),
-             interval_text(*wilson(sum(held), len(held))), len(held))
-            for (depth, length), held in sorted(values.items(), key=lambda one: one[0][::-1])
-        ),
-    )  # fmt: skip
+    cells = []
+    for (row, length), held in sorted(values.items(), key=lambda one: one[0][::-1]):
+        estimate, ends = score_interval(held, [1.0] * len(held))
+        name = row if isinstance(row, str) else f"{row:g}"
+        cells.append(
+            (length, name, estimate.value, interval_text(*(ends or (None, None))), len(held))
+        )
+    return make_table(title, f"length:, | {rows} | share:.3f | 95 % interval: | n:,", cells)

@@ -149,7 +149,24 @@ def test_a_score_that_is_not_finite_is_named_and_not_drawn(evaluated):
     assert [one.name for one in bits.estimates] == ["b"]
     assert bits.note.endswith(": a.")
     assert of(found, "Scores and baselines").rows[0][2] == "not finite"
-    assert of(found, "Scores and baselines").rows[1][5] == 0.5
+    assert of(found, "Scores and baselines").rows[1][5] == "50.0%"
+
+
+def test_bits_saved_against_the_baseline_have_their_interval_in_the_row_of_bits(evaluated):
+    rows = [
+        result("held_out/web", "bits_per_byte", 1.5, 0.1, baseline=2.5),
+        result("held_out/web", "bits_saved", 0.4, 0.01),
+        result("held_out/web", "bits_per_byte_clean", 1.6, 0.1),
+        result("held_out/web", "bits_saved_clean", 0.36, 0.02),
+        result("quiz", "accuracy", 0.5, 0.1, baseline=0.25),
+    ]
+    found = page(evaluated(rows))
+    table = of(found, "Scores and baselines")
+    assert [row[5] for row in table.rows] == [
+        "40.0% [38.0%, 42.0%]", "36.0% [32.0%, 40.0%]", None,
+    ]  # fmt: skip
+    assert "`better by`" in table.note
+    assert not any("saved" in figure.title for figure in found)
 
 
 def test_planted_defects_alone_make_a_page_without_scores(evaluated):
