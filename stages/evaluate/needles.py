@@ -59,15 +59,10 @@ def read_facts(artifact: Artifact) -> dict[Name, Mapping[str, Any]]:
     A `score` has the benchmarks of the evaluation that it was made of.
     """
     from stages.engine.tally import available_inputs
+    from stages.evaluate.extremes import measuring
 
-    manifest = artifact.manifest
-    while references := manifest.inputs.get("evaluation"):
-        evaluation = artifact.store.manifest(references[0].stage, references[0].key)
-        if evaluation is None:
-            return {}
-        manifest = evaluation
     facts = {}
-    for source in available_inputs(Artifact(artifact.store, manifest), "benchmarks"):
+    for source in available_inputs(measuring(artifact), "benchmarks"):
         if source.stage != "long_context":
             continue
         for shard in source.shards():

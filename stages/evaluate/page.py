@@ -10,6 +10,7 @@ from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, 
 from stages.evaluate import figures as own
 from stages.evaluate import needles
 from stages.evaluate.contamination_figures import contamination_figures
+from stages.evaluate.extremes import document_ends, item_ends
 from stages.evaluate.figures import CLEAN, HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
 from stages.scoring.metrics import SAVED, row_label
 
@@ -84,8 +85,8 @@ def page(artifact: Artifact) -> list[Figure]:
         *contamination_figures(artifact, items),
         *own.spread(items),
         *own.generations(generations, artifact.manifest.config.get("temperature", 0.0)),
-        *own.item_ends(artifact, items),
-        *own.document_ends(items),
+        *item_ends(artifact, items),
+        *document_ends(artifact, items),
     ]
 
 
