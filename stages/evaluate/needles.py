@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 METRICS = {
     "accuracy": "right answer ranked first among wrong ones",
     "string_match_all": "right answers that the written text holds",
+    "string_match_part": "a right answer that the written text holds",
 }
 """Metrics that are drawn, and what their value is the share of."""
 NOTE = (
