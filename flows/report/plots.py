@@ -253,7 +253,7 @@ def _labels_left(labels: Sequence[str], sheet: Sheet, *, share: float = 0.42) ->
     texts: list[str] = []
     for most in range(2, MOST_LINES + 1):
         texts = [fit(label, sheet.width * share, most) for label in labels]
-        if len(set(texts)) == len(set(labels)):
+        if len({text.removesuffix("…") for text in texts}) == len(set(labels)):
             break
     sheet.axes.set_yticks(range(len(labels)), texts)
     lines = [line for text in texts for line in text.splitlines()]
