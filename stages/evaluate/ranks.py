@@ -17,8 +17,8 @@ from stages.engine import Context
 from stages.evaluate.benchmarks import BadItem
 from stages.evaluate.parts import Evaluator, Part, PartResult
 from stages.evaluate.writing import AnswerPart
+from stages.parallel.lockstep import Lockstep
 from stages.parallel.ranks import ALONE, Ranks
-from stages.parallel.turns import Turns
 from stages.scoring.answers import Answer
 from stages.scoring.choices import Choice
 from stages.scoring.dtypes import arithmetic
@@ -47,7 +47,7 @@ def measure_on_ranks(context: Context, parts: Sequence[Part], ranks: Ranks) -> l
             ranks=ranks,
             check_stop=check_stop,
         )
-        turns = Turns(ranks, evaluator.model, lambda: context.stopping)
+        lockstep = Lockstep(ranks, evaluator.model, lambda: context.stopping)
         for group in _groups(parts, ranks.world):
             context.progress(len(results), len(parts), "parts")
             check_stop()
@@ -57,7 +57,7 @@ def measure_on_ranks(context: Context, parts: Sequence[Part], ranks: Ranks) -> l
             ]
             rest = [part for part, one in zip(group, finished, strict=True) if one is None]
             if len(rest) > 1:
-                measured = iter(_measure_apart(evaluator, rest, turns))
+                measured = iter(_measure_apart(evaluator, rest, lockstep))
             else:
                 measured = iter([evaluator.measure(part) for part in rest])
             for part, one in zip(group, finished, strict=True):
@@ -75,14 +75,16 @@ def _groups(parts: Sequence[Part], ranks: int) -> Iterator[list[Part]]:
         yield from (group[start : start + size] for start in range(0, len(group), size))
 
 
-def _measure_apart(evaluator: Evaluator, parts: Sequence[Part], turns: Turns) -> list[PartResult]:
+def _measure_apart(
+    evaluator: Evaluator, parts: Sequence[Part], lockstep: Lockstep
+) -> list[PartResult]:
     """Each rank measures the part of its number, if there is one, and all have all results."""
-    ranks = turns.ranks
+    ranks = lockstep.ranks
     own: PartResult | None = None
     if ranks.rank < len(parts):
-        alone = replace(evaluator, ranks=ALONE, check_stop=turns.take)
+        alone = replace(evaluator, ranks=ALONE, check_stop=lockstep.take)
         own = alone.measure(parts[ranks.rank])
-    turns.wait()
+    lockstep.wait()
     return [one for one in ranks.gather(own) if one is not None]
 
 

@@ -271,8 +271,10 @@ def make_items(
     for number in range(part.start, part.stop):
         out.check_stop()
         if part.family in questions:
-            asked = questions[part.family]
-            row = make_question_item(part.family, part.length, number, counter, asked, config)
+            question_set = questions[part.family]
+            row = make_question_item(
+                part.family, part.length, number, counter, question_set, config
+            )
         else:
             row = make_item(part.family, part.length, number, counter, sentences, config)
         rows.append(row)

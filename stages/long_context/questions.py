@@ -87,7 +87,7 @@ class QuestionSet:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RowQuestion:
     """A question of a row, its documents, and the article that they are of."""
 
     name: str
@@ -105,7 +105,7 @@ def read_questions(source: Input) -> QuestionSet:
     from stages.engine.reading.rows import read_rows
     from stages.engine.sources import snapshot_name, source_files
 
-    asked: list[_Asked] = []
+    pending: list[_RowQuestion] = []
     documents: dict[str, None] = {}
     articles: dict[str, dict[str, None]] = {}
     for file in source_files(source):
@@ -117,8 +117,8 @@ def read_questions(source: Input) -> QuestionSet:
                 documents[text] = None
                 if article is not None:
                     articles.setdefault(article, {})[text] = None
-            asked += row_questions(row.value, where)
-    if not asked:
+            pending += row_questions(row.value, where)
+    if not pending:
         raise InputError(
             "no question has an answer",
             where=f"snapshot '{snapshot_name(source)}'",
@@ -127,10 +127,10 @@ def read_questions(source: Input) -> QuestionSet:
     ordered = sorted(documents)
     place = {text: number for number, text in enumerate(ordered)}
     questions = []
-    for one in asked:
+    for one in pending:
         own = tuple(place[text] for text in one.documents)
-        beside = articles.get(one.article, {}) if one.article is not None else {}
-        near = tuple(place[text] for text in beside if place[text] not in own)
+        article_texts = articles.get(one.article, {}) if one.article is not None else {}
+        near = tuple(place[text] for text in article_texts if place[text] not in own)
         questions.append(Question(one.name, one.text, one.answers, own, near))
     return QuestionSet(tuple(questions), tuple(ordered), {})
 
@@ -146,7 +146,7 @@ def row_documents(row: Row, where: str) -> Iterator[tuple[str, str | None]]:
         yield from ((text, None) for text in _paragraphs(row["context"]))
 
 
-def row_questions(row: Row, where: str) -> list[_Asked]:
+def row_questions(row: Row, where: str) -> list[_RowQuestion]:
     """The questions of a row that have an answer. InputError: see `_shape`."""
     shape = _shape(row, where)
     rows: list[tuple[Row, tuple[str, ...], str | None, str]]
@@ -163,7 +163,7 @@ def row_questions(row: Row, where: str) -> list[_Asked]:
         answers = _answers(qa)
         if answers:
             name = str(qa.get("id") or qa.get("_id") or place)
-            questions.append(_Asked(name, qa["question"], answers, documents, article))
+            questions.append(_RowQuestion(name, qa["question"], answers, documents, article))
     return questions
 
 

@@ -18,7 +18,7 @@ from stages.parallel.ranks import Ranks
 
 
 @dataclass(frozen=True)
-class Turns:
+class Lockstep:
     """What each rank calls: `take` before every pass of its own, then `wait` until all are done.
 
     Both raise Stopped on all ranks as soon as one is asked to stop (`is_stopping`).
