@@ -22,9 +22,11 @@ from stages.scoring.early_signal import (
     ItemScores,
     Signal,
     above_chance,
+    above_chance_interval,
     mean_ordering,
     monotonicity,
     monotonicity_interval,
+    ordering_interval,
     signal_interval,
     signal_to_noise,
 )
@@ -148,6 +150,27 @@ class ScoreCurves:
         """Over resampled items."""
         return monotonicity_interval(self.items) if self.items else None
 
+    @property
+    def above_chance_interval(self) -> Interval:
+        """Of the score above chance; None for several models."""
+        models = list(self.models.values())
+        known = self._chance(models[0])
+        return None if len(models) > 1 or known is None else above_chance_interval(*known)
+
+    @property
+    def ordering_interval(self) -> Interval:
+        """Over resampled items, at the token counts that every run has."""
+        if len(self.models) < 2 or not self.items:
+            return None
+        by_curve = {id(c): run for c, run in zip(self.curves, self.items, strict=True)}
+        shared = set(self._shared_tokens)
+        return ordering_interval(
+            [
+                [by_curve[id(c)].at([p.tokens in shared for p in c.points]) for c in runs]
+                for runs in self.models.values()
+            ]
+        )
+
     @cached_property
     def signal(self) -> Signal:
         """What they say about the score."""
@@ -163,23 +186,30 @@ class ScoreCurves:
 
     def _above_chance(self, runs: Sequence[Curve]) -> float | None:
         """None for bits per byte: their error over texts is no test of the unigram model."""
+        known = self._chance(runs)
+        return None if known is None else above_chance(*known)
+
+    def _chance(self, runs: Sequence[Curve]) -> tuple[list[float], float, float | None] | None:
+        """Last scores of a model's runs, chance, and the first run's standard error."""
         ends = [run.points[-1] for run in runs]
         if ends[0].baseline is None or lower_is_better(self.name.metric):
             return None
-        values = [point.value for point in ends]
-        return above_chance(values, ends[0].baseline, ends[0].standard_error)
+        return [point.value for point in ends], ends[0].baseline, ends[0].standard_error
+
+    @property
+    def _shared_tokens(self) -> list[int]:
+        return sorted(set.intersection(*({p.tokens for p in c.points} for c in self.curves)))
 
     def _ordering(self) -> float | None:
         """Over the token counts that every run has."""
         by_tokens = [{p.tokens: self.sign * p.value for p in c.points} for c in self.curves]
-        shared = sorted(set.intersection(*(set(one) for one in by_tokens)))
         place = {id(curve): values for curve, values in zip(self.curves, by_tokens, strict=True)}
         scores = [
             [
                 float(np.mean([place[id(run)][tokens] for run in runs]))
                 for runs in self.models.values()
             ]
-            for tokens in shared
+            for tokens in self._shared_tokens
         ]
         return mean_ordering(scores)
 
@@ -201,6 +231,8 @@ class ScoreCurves:
             **asdict(self.signal),
             "monotonicity_interval": self.monotonicity_interval,
             "signal_interval": self.signal_interval,
+            "above_chance_interval": self.above_chance_interval,
+            "ordering_interval": self.ordering_interval,
             "verdict": self.signal.verdict,
             "curves": curves,
         }

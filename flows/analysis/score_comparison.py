@@ -20,14 +20,17 @@ from flows.analysis.unpaired_scores import KIND, evaluation_of, independent_diff
 from stages.engine.inputs import Input
 from stages.scoring.contamination import read_overlaps
 from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
-from stages.scoring.metrics import NATS, PERPLEXITY, label
+from stages.scoring.metrics import NATS, PERPLEXITY, SAVED, label
 from stages.scoring.observations import TASKS, ItemName, ScoreName
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
-"""Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
+OF_THE_DATA = (
+    "accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram", SAVED,
+)  # fmt: skip
+"""Metrics of simpler judges, which do not depend on the model, and those that repeat accuracy or
+bits per byte."""
 
 
 LOWER_IS_BETTER = frozenset(

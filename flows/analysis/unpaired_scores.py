@@ -42,4 +42,5 @@ def _results(evaluation: Input) -> Iterator[tuple[ScoreName, dict[str, Any]]]:
 
 def score_of(row: dict[str, Any]) -> UnpairedScore:
     """A row of `results.parquet`."""
-    return UnpairedScore(row["value"], row["standard_error"], row["count"])
+    ends = None if row["low"] is None or row["high"] is None else (row["low"], row["high"])
+    return UnpairedScore(row["value"], row["standard_error"], row["count"], ends)

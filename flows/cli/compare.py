@@ -8,7 +8,7 @@ from flows.analysis.artifacts import open_store
 from flows.analysis.score_comparison import ScoreDifference, compare_evaluations
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table
-from stages.scoring.uncertainty import LEAST_UNITS
+from stages.scoring.uncertainty import LEAST_UNITS, show_estimate
 
 
 @click.command("compare")
@@ -44,7 +44,7 @@ def compare(
     if as_json:
         print_json([one.to_json() for one in differences])
         return
-    titles = ("items", "A", "B", "B − A", "95 %", "p", "seen from")
+    titles = ("items", "A, 95 %", "B, 95 %", "B − A, 95 %", "p", "seen from")
     rows = [_row(one) for one in differences]
     print_table(
         ["benchmark", "metric", *(Column(title, right=True) for title in titles), "reading"], rows
@@ -59,15 +59,13 @@ def compare(
 
 def _row(one: ScoreDifference) -> tuple[str, ...]:
     paired = one.paired
-    interval = "" if paired.low is None else f"{paired.low:+.3f} to {paired.high:+.3f}"
     return (
         one.label,
         one.metric,
         f"{paired.items:,}",
-        f"{paired.a:.3f}",
-        f"{paired.b:.3f}",
-        f"{paired.value:+.3f}",
-        interval,
+        show_estimate(paired.a, paired.a_ends),
+        show_estimate(paired.b, paired.b_ends),
+        show_estimate(paired.value, paired.ends, "+.3f"),
         "" if one.adjusted is None else _chance(one.adjusted),
         "" if one.detectable is None else f"±{one.detectable:.3f}",
         one.reading,

@@ -14,14 +14,16 @@ from stages.scoring.early_signal import (
     LEAST_MONOTONICITY,
     LEAST_SIGNAL,
 )
+from stages.scoring.uncertainty import show_estimate
 
 TRUST = (
     f"A score can be trusted at this scale if it follows training (mean Spearman correlation of "
     f"step and score ≥ {LEAST_MONOTONICITY}), is above chance (≥ {LEAST_ABOVE_CHANCE:g} standard "
     "deviations between seeds, or standard errors of one run) and is larger than the noise between "
     f"seeds (mean over standard deviation > {LEAST_SIGNAL:g}; not asked of written answers). In "
-    f"brackets: where 95 % of {DRAWS:,} resamplings of the items lie, and the chi-squared "
-    "interval of the noise. First and last are of the first run; `order` is the mean of Kendall's "
+    f"brackets: where 95 % of {DRAWS:,} resamplings of the items lie (follows training, order), "
+    "the chi-squared interval of the noise, and the noncentral t's above chance (of one run 1.96 "
+    "standard errors). First and last are of the first run; `order` is the mean of Kendall's "
     "tau between the models' scores at one checkpoint and the next."
 )
 
@@ -49,20 +51,19 @@ def trust_table(report: CurveReport) -> TableFigure:
             one.name.metric,
             one.signal.verdict,
             max(curve.points[-1].count for curve in one.curves),
-            one.curves[0].points[0].value,
-            one.curves[0].points[-1].value,
-            _ends_of(one.curves[0].points[-1]),
+            _show(one.curves[0].points[0]),
+            _show(one.curves[0].points[-1]),
             _with_interval(one.signal.monotonicity, one.monotonicity_interval, ".2f"),
             _with_interval(one.signal.signal, one.signal_interval, ".1f"),
-            one.signal.above_chance,
-            one.signal.ordering,
+            _with_interval(one.signal.above_chance, one.above_chance_interval, ".1f"),
+            _with_interval(one.signal.ordering, one.ordering_interval, ".2f"),
         )
         for one in report.scores
     )
     return make_table(
         "Which scores can be trusted at this scale",
-        "score | metric | verdict | n:, | first:.3f | last:.3f | 95 %: | follows training: "
-        "| signal / noise: | above chance:.1f | order:.2f",
+        "score | metric | verdict | n:, | first, 95 %: | last, 95 %: | follows training: "
+        "| signal / noise: | above chance: | order:",
         rows,
         TRUST,
     ).without_empty()
@@ -79,9 +80,9 @@ def falls_table(report: CurveReport) -> TableFigure:
                 fall.difference.label,
                 fall.difference.metric,
                 f"{fall.before.step:,} → {fall.after.step:,}",
-                fall.before.value,
-                fall.after.value,
-                "" if paired.low is None else f"{paired.low:+.3f} to {paired.high:+.3f}",
+                _show(fall.before),
+                _show(fall.after),
+                show_estimate(paired.value, paired.ends, "+.3f"),
             )
         )
     note = (
@@ -90,7 +91,7 @@ def falls_table(report: CurveReport) -> TableFigure:
     )
     return make_table(
         "Scores that fell between checkpoints",
-        "run | score | metric | steps | before:.3f | after:.3f | difference, 95 %:",
+        "run | score | metric | steps | before, 95 %: | after, 95 %: | difference, 95 %:",
         rows,
         note if rows else f"None. {note}",
     )
@@ -128,15 +129,12 @@ def _series(curve: Curve) -> Series:
     )
 
 
-def _ends_of(point: Point) -> str | None:
-    return None if point.low is None else f"{point.low:.3f}–{point.high:.3f}"
+def _show(point: Point) -> str:
+    ends = None if point.low is None or point.high is None else (point.low, point.high)
+    return show_estimate(point.value, ends)
 
 
 def _with_interval(
     value: float | None, ends: tuple[float, float] | None, format_: str
 ) -> str | None:
-    if value is None:
-        return None
-    if ends is None:
-        return format(value, format_)
-    return f"{value:{format_}} ({ends[0]:{format_}} to {ends[1]:{format_}})"
+    return None if value is None else show_estimate(value, ends, format_)

@@ -50,6 +50,12 @@ class Score:
         return "" if value is None else format(value, self.axis.format)
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """Of its interval."""
+        e = self.estimate
+        return None if e.low is None or e.high is None else (e.low, e.high)
+
+    @property
     def interval(self) -> str:
         """`0.223–0.281`; nothing without an interval."""
         e = self.estimate

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from artifacts_schema.errors import UsageError
 from flows.report.display import DARK, LIGHT, visible
@@ -50,6 +50,7 @@ class HtmlWriter:
             lstrip_blocks=True,
             finalize=lambda value: _mask(value),
         )
+        self.environment.filters["breakable"] = breakable
         self.macros: Any = self.environment.get_template("figures.html.jinja").module
         self.css = (folder / "report.css").read_text(encoding="utf-8")
         self.viewer = Viewer()
@@ -120,6 +121,11 @@ def is_report(path: Path) -> bool:
 def _mask(value: Any) -> Any:
     """A text of the page with control characters masked; HTML was made of masked texts."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def breakable(text: str) -> Markup:
+    """Text of a table that may break after underscores, as long names do, and is copied whole."""
+    return Markup("_<wbr>").join(escape(part) for part in visible(text).split("_"))
 
 
 def _colours() -> str:

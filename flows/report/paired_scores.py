@@ -32,8 +32,9 @@ from flows.report.estimates import (
 from flows.report.overview import kinds_out, manifest_of
 from flows.report.subject import Step, Subject, find_subject, load_pages
 from stages.engine.page import TableFigure, make_table
+from stages.scoring.uncertainty import show_estimate
 
-HEADINGS = "score | measure | A: | B: | B − A: | 95 %: | reading"
+HEADINGS = "score | measure | A, 95 %: | B, 95 %: | B − A, 95 %: | reading"
 LOOK_BACK = 20
 """Most runs of a recipe that are looked at for the one before that was evaluated."""
 
@@ -111,10 +112,9 @@ def _paired_rows(compared: Sequence[tuple[str, ScoreDifference]]) -> Iterator[tu
         yield (
             f"{one.label} ({step})",
             one.metric,
-            f"{paired.a:.3f}",
-            f"{paired.b:.3f}",
-            f"{paired.value:+.3f}",
-            "" if paired.low is None else f"{paired.low:.3f} to {paired.high:.3f}",
+            show_estimate(paired.a, paired.a_ends),
+            show_estimate(paired.b, paired.b_ends),
+            show_estimate(paired.value, paired.ends, "+.3f"),
             one.reading,
         )
 
@@ -125,10 +125,9 @@ def _unpaired_rows(compared: Sequence[Difference]) -> Iterator[tuple[str, ...]]:
             yield (
                 f"{one.b.estimate.name} ({one.b.step})",
                 one.b.axis.label,
-                one.a.show(one.a.estimate.value),
-                one.b.show(one.b.estimate.value),
-                format(one.value, f"+{one.b.axis.format}"),
-                f"{one.b.show(one.low)} to {one.b.show(one.high)}",
+                show_estimate(one.a.estimate.value, one.a.ends, one.a.axis.format),
+                show_estimate(one.b.estimate.value, one.b.ends, one.b.axis.format),
+                show_estimate(one.value, (one.low, one.high), f"+{one.b.axis.format}"),
                 f"B is {one.outcome} (other items)",
             )
 

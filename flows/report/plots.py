@@ -241,9 +241,20 @@ def _values_at_bars(
         sheet.write(value_text(figure.value, value), at[0], (-5 if left else 5, 0), at[1], **style)
 
 
+MOST_LINES = 6
+"""Of the name of a row."""
+
+
 def _labels_left(labels: Sequence[str], sheet: Sheet, *, share: float = 0.42) -> int:
-    """Set row names in at most two lines and `share` of the width; returns the most lines used."""
-    texts = [fit(label, sheet.width * share, 2) for label in labels]
+    """Set row names in two lines and `share` of the width; returns the most lines used.
+
+    Names that are the same in two lines get more: often it is their ends that differ.
+    """
+    texts: list[str] = []
+    for most in range(2, MOST_LINES + 1):
+        texts = [fit(label, sheet.width * share, most) for label in labels]
+        if len({text.removesuffix("…") for text in texts}) == len(set(labels)):
+            break
     sheet.axes.set_yticks(range(len(labels)), texts)
     lines = [line for text in texts for line in text.splitlines()]
     sheet.left = 16 + max((text_width(line, FONT) for line in lines), default=0)

@@ -6,7 +6,6 @@ a false match is expected with a probability of 0.5 %, so no words are kept to v
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.kinds import sidecar_folder
+from stages.decontaminate.passages import read_without_answers, row_texts
 from stages.decontaminate.shingles import (
     ngram_hashes,
     normalise_words,
@@ -128,10 +128,11 @@ def build_index(
     keys: dict[tuple[str, str], int] = {}
     passages: list[Passage] = []
     for source in job.benchmarks:
+        without_answers = read_without_answers(source)
         for path in source.paths("*.parquet"):
             for row in source.read_table(path).to_pylist():
                 item = keys.setdefault((row["benchmark"], row["item_id"]), len(keys))
-                texts = item_texts(row["prompt"], row["choices"], row["answer"], config)
+                texts = row_texts(row, config, without_answers)
                 passages += [Passage(item, plain_words(text), least) for text, least in texts]
     index = Index.build(passages, config.ngram)
     ngrams = np.bincount(index.items, minlength=len(keys))
@@ -168,40 +169,6 @@ def load_index(result: ShardResult) -> Index:
         words=table["words"].to_numpy(),
         prompts=result.read_scratch("items")["prompt_ngrams"].to_numpy(),
     )
-
-
-def item_texts(
-    prompt: str, choices: Sequence[str], answer: int | None, config: DecontaminateConfig
-) -> list[tuple[str, int]]:
-    """The texts of an item that count, and the fewest words with which each does.
-
-    The prompt's labels are left out: a copy seldom says `Question:` or `Answer:`. A choice alone is
-    evidence from a whole n-gram on: shorter ones are phrases of textbooks. A text without choices
-    ends with its answer; if that is its second line, the first counts as a prompt.
-    """
-    prompt = _LABELS.sub("", prompt)
-    short, answered = config.min_words, config.min_answered_words
-    if not choices:
-        lines = prompt.strip().splitlines()
-        alone = [(lines[0], short)] if len(lines) == 2 and config.passages == "all" else []
-        return [*alone, (prompt, answered)]
-    prompts = [(prompt, short)]
-    if config.passages == "prompt":
-        return prompts
-    if config.passages == "choices":
-        return [(f"{prompt} {choice}", answered) for choice in choices]
-    # A short text matches only as a whole, so that of prompt and answer misses a lone prompt.
-    both = prompts if answer is None else [(f"{prompt} {choices[answer]}", answered)]
-    if config.passages == "answer":
-        return both
-    alone = [(choice, config.ngram) for choice in choices] if config.passages == "all" else []
-    return [*prompts, *alone, *both]
-
-
-_LABELS = re.compile(
-    r"\A\s*(?:question|problem|passage|context|q)\s*:\s*|\s*\b(?:answer|solution|a)\s*:\s*\Z",
-    re.IGNORECASE,
-)
 
 
 def _with_words(words: list[str], n: int) -> NDArray[np.bool_]:

@@ -22,12 +22,13 @@ class Decontaminate(Stage):
 
     Word 13-grams over normalised text are GPT-3's measure (Brown et al. 2020, appendix C), with its
     least length of 8 for passages that are shorter, and of 5 for a prompt with its answer; of a
-    long item a document must hold more than a line that both quote. The result reads both ways: the
+    long item a document must hold more than a line that both quote. Of items that are answered in
+    free text the reference answers count as right choices. The result reads both ways: the
     items that each document holds, with the place in its text, and the documents that hold each
     item. Conversations and preference pairs are searched alike; their hits name the message.
     """
 
-    name, version, reproducible = "decontaminate", 4, "bytes"
+    name, version, reproducible = "decontaminate", 5, "bytes"
     inputs: ClassVar = {
         "documents": Many("documents"),
         "conversations": Many("conversations"),

@@ -1,13 +1,12 @@
-"""Scores with intervals, contaminated and clean items, the hardest and easiest items."""
+"""Scores with intervals, how bits per byte are spread over items, and generated texts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stages.engine.page import (
-    Artifact,
     Axis,
     Cell,
     Estimate,
@@ -16,14 +15,11 @@ from stages.engine.page import (
     Sample,
     SamplesFigure,
     make_histogram,
-    make_table,
 )
-from stages.scoring.metrics import row_label
+from stages.scoring.metrics import SAVED, row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from stages.engine.page import Artifact
 
 Row = Mapping[str, Any]
 
@@ -43,9 +39,6 @@ SIMPLER = {
     "accuracy_shortest": "shortest choice",
 }
 """Metrics of simpler judges on the same items, which are marks in the figure of accuracy."""
-
-ENDS, END_CHARACTERS = 4, 600
-"""Items shown of either end of a metric, and characters of each."""
 
 NAMED = 8
 """Scores named in a sentence."""
@@ -133,8 +126,8 @@ def doubtful_intervals(items: pa.Table) -> str:
     columns = ["benchmark", "metric", "value", "cluster"]
     columns += [name for name in ("formulation", "shots") if name in items.column_names]
     for row in items.select(columns).to_pylist():
-        if row["benchmark"].startswith(PLANTED):
-            continue  # Their counts are shown.
+        if row["benchmark"].startswith(PLANTED) or row["metric"] == SAVED:
+            continue  # Counts of the first are shown; the second has the units of bits per byte.
         values, clusters = groups.setdefault((row_label(row), row["metric"]), ([], []))
         values.append(row["value"])
         clusters.append(row["cluster"])
@@ -154,7 +147,7 @@ def spread(items: pa.Table) -> list[Figure]:
     import numpy as np
     import pyarrow.compute as pc
 
-    bits = with_names(_bits(items))
+    bits = with_names(finite_bits(items))
     sizes = bits.group_by(["name", "metric"]).aggregate([([], "count_all")])
     ranked = sizes.sort_by([("count_all", "descending"), ("name", "ascending")]).to_pylist()
     large = [group for group in ranked if group["count_all"] >= LEAST_FOR_BINS][:GROUPS]
@@ -184,57 +177,6 @@ def spread(items: pa.Table) -> list[Figure]:
     ]
 
 
-def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
-    """The benchmark items that the model predicts worst and best, with their texts."""
-    import pyarrow.compute as pc
-
-    from stages.engine.tally import available_inputs, benchmark_items
-
-    bits = _bits(items)
-    bits = bits.filter(pc.invert(pc.starts_with(bits["benchmark"], HELD_OUT)))
-    rows = [
-        (f"{end}, {metric.replace('_', ' ')}", row)
-        for metric in sorted(bits["metric"].unique().to_pylist())
-        for end, row in _ends(bits.filter(pc.equal(bits["metric"], metric)))
-    ]
-    if not rows:
-        return []
-    wanted = {(row["benchmark"], row["item_id"]) for _, row in rows}
-    texts = benchmark_items(available_inputs(artifact, "benchmarks"), wanted)
-    samples = []
-    for group, row in rows:
-        item = texts.get((row["benchmark"], row["item_id"]))
-        heading, text = f"{row_label(row)} / {row['item_id']}", item_text(item) if item else ""
-        facts = (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row)))
-        samples.append(Sample(group, heading, text, facts))
-    note = "By bits per byte of the text, or of the right answer (marked ●)."
-    if len(texts) < len(rows):
-        note += " Where a text is missing, its benchmark was removed from the store."
-    return [SamplesFigure("Items predicted worst and best", tuple(samples), note)]
-
-
-def document_ends(items: pa.Table) -> list[Figure]:
-    """The held-out documents that the model predicts worst and best, by id."""
-    import pyarrow.compute as pc
-
-    bits = _bits(items)
-    rows = tuple(
-        (end, row["benchmark"].removeprefix(HELD_OUT), row["item_id"], row["value"])
-        for end, row in _ends(bits.filter(pc.starts_with(bits["benchmark"], HELD_OUT)))
-    )
-    if not rows:
-        return []
-    note = "`ingot why DOCUMENT` tells where one comes from."
-    return [
-        make_table(
-            "Held-out documents predicted worst and best",
-            " | source | document | bits per byte:.3f",
-            rows,
-            note,
-        )
-    ]
-
-
 def generations(rows: Sequence[Row], temperature: float) -> list[Figure]:
     """What the model wrote, prompt first; answers to questions apart by their benchmark."""
     samples = tuple(
@@ -254,37 +196,12 @@ def generations(rows: Sequence[Row], temperature: float) -> list[Figure]:
     return [SamplesFigure("Generated texts", samples, note)]
 
 
-def item_text(row: Row) -> str:
-    """An item as it reads: the prompt, then its choices, the right one marked."""
-    text = str(row["prompt"])
-    if len(text) > END_CHARACTERS:  # A prompt ends with its question.
-        text = f"… {text[-END_CHARACTERS:]}" if row["choices"] else f"{text[:END_CHARACTERS]} …"
-    return "\n".join([text, *_choices(row)])
-
-
-def _choices(row: Row) -> Iterator[str]:
-    for index, choice in enumerate(row["choices"]):
-        mark = "●" if index == row["answer"] else "○"
-        yield f"{mark} {choice[: END_CHARACTERS // 4]}"
-
-
-def _bits(items: pa.Table) -> pa.Table:
+def finite_bits(items: pa.Table) -> pa.Table:
     """Rows in bits per byte whose value is finite."""
     import pyarrow.compute as pc
 
     finite = pc.is_finite(items["value"])
     return items.filter(pc.and_(finite, pc.ends_with(items["metric"], "bits_per_byte")))
-
-
-def _ends(rows: pa.Table) -> list[tuple[str, Row]]:
-    """("worst", row) and ("best", row) of either end by value; no row is in both."""
-    order = [("value", "descending"), ("benchmark", "ascending"), ("item_id", "ascending")]
-    ranked = rows.sort_by(order)
-    count = min(ENDS, ranked.num_rows // 2)
-    worst, best = ranked.slice(0, count), ranked.slice(ranked.num_rows - count)
-    return [("worst", row) for row in worst.to_pylist()] + [
-        ("best", row) for row in reversed(best.to_pylist())
-    ]
 
 
 def with_names(items: pa.Table) -> pa.Table:
@@ -300,10 +217,6 @@ def _label(row: Row, usual: str) -> str:
     """Benchmark, and metric where it is not the usual one of a figure."""
     name = row_label(row)
     return name if row["metric"] == usual else f"{name} · {row['metric']}"
-
-
-def _known(row: Row) -> str:
-    return {True: "yes", False: "no"}.get(row["contaminated"], "not known")
 
 
 def _finite(value: float | None) -> float | None:

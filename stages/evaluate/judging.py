@@ -28,6 +28,7 @@ from stages.scoring.answers import (
     names_in_sentence,
     pass_at_k,
     string_match_all,
+    string_match_part,
 )
 from stages.scoring.instructions import judge_instructions, read_instructions
 from stages.scoring.observations import Observation
@@ -36,8 +37,8 @@ from stages.scoring.refusals import ANSWERED, AS_WISHED, REFUSED, is_as_wished
 JUDGEMENTS = "judgements.parquet"
 PROGRAMS_OF_PART = 20
 """Programs that a run that is killed runs again."""
-STRING_MATCH = "string_match_all"
-"""RULER's metric of the items of `long_context`."""
+STRING_MATCH = {"string_match_all": string_match_all, "string_match_part": string_match_part}
+"""RULER's metrics of the items of `long_context`."""
 PASS = "pass"
 """Metric of programs: `pass@1`, `pass@10`."""
 
@@ -161,9 +162,9 @@ def _judge(
             yield {"metric": judge.name_of(rule), "value": value, "answer": taken}
     elif judge.metric == "chrf":
         yield {"metric": "chrf", "value": chrf(answer.text, answer.references)}
-    elif judge.metric == STRING_MATCH:
-        value = string_match_all(answer.text, answer.references)
-        yield {"metric": STRING_MATCH, "value": value}
+    elif judge.metric in STRING_MATCH:
+        value = STRING_MATCH[judge.metric](answer.text, answer.references)
+        yield {"metric": judge.metric, "value": value}
     elif judge.metric == "code":
         verdict = verdicts[answer]
         yield {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 METRICS = {
     "accuracy": "right answer ranked first among wrong ones",
     "string_match_all": "right answers that the written text holds",
+    "string_match_part": "a right answer that the written text holds",
 }
 """Metrics that are drawn, and what their value is the share of."""
 NOTE = (
@@ -48,7 +49,8 @@ def figures(artifact: Artifact, items: pa.Table) -> list[Figure]:
             figures += [_matrix(title, by_depth, NOTE), _table(title, by_depth)]
         if by_family:
             title = f"Families of long context: {meaning}"
-            figures.append(_matrix(title, by_family, "Columns: tokens of prompt and answer."))
+            note = "Columns: tokens of prompt and answer; intervals are in the table below."
+            figures += [_matrix(title, by_family, note), _table(title, by_family, "family")]
     return figures
 
 
@@ -58,15 +60,10 @@ def read_facts(artifact: Artifact) -> dict[Name, Mapping[str, Any]]:
     A `score` has the benchmarks of the evaluation that it was made of.
     """
     from stages.engine.tally import available_inputs
+    from stages.evaluate.extremes import measuring
 
-    manifest = artifact.manifest
-    while references := manifest.inputs.get("evaluation"):
-        evaluation = artifact.store.manifest(references[0].stage, references[0].key)
-        if evaluation is None:
-            return {}
-        manifest = evaluation
     facts = {}
-    for source in available_inputs(Artifact(artifact.store, manifest), "benchmarks"):
+    for source in available_inputs(measuring(artifact), "benchmarks"):
         if source.stage != "long_context":
             continue
         for shard in source.shards():
@@ -92,17 +89,16 @@ def _mean(values: Sequence[float] | None) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _table(title: str, values: Values) -> Figure:
-    """The same with intervals: Wilson's of shares of items, as 0 and 1 are the values here."""
+def _table(title: str, values: Values, rows: str = "depth, %") -> Figure:
+    """The same with intervals: Wilson's for shares of items, Student's for parts of answers."""
     from stages.evaluate.figures import interval_text
-    from stages.scoring.uncertainty import wilson
+    from stages.scoring.uncertainty import score_interval
 
-    return make_table(
-        title,
-        "length:, | depth, % | share:.3f | 95 % interval (Wilson): | n:,",
-        (
-            (length, f"{depth:g}", sum(held) / len(held),
-             interval_text(*wilson(sum(held), len(held))), len(held))
-            for (depth, length), held in sorted(values.items(), key=lambda one: one[0][::-1])
-        ),
-    )  # fmt: skip
+    cells = []
+    for (row, length), held in sorted(values.items(), key=lambda one: one[0][::-1]):
+        estimate, ends = score_interval(held, [1.0] * len(held))
+        name = row if isinstance(row, str) else f"{row:g}"
+        cells.append(
+            (length, name, estimate.value, interval_text(*(ends or (None, None))), len(held))
+        )
+    return make_table(title, f"length:, | {rows} | share:.3f | 95 % interval: | n:,", cells)

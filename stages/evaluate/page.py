@@ -10,8 +10,9 @@ from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, 
 from stages.evaluate import figures as own
 from stages.evaluate import needles
 from stages.evaluate.contamination_figures import contamination_figures
-from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
-from stages.scoring.metrics import row_label
+from stages.evaluate.extremes import document_ends, item_ends
+from stages.evaluate.figures import CLEAN, HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
+from stages.scoring.metrics import SAVED, row_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 MISSED = 20
 """Missed records that are named."""
+
+BETTER = (
+    "`better by`: share of the token-unigram model's bits that are saved, both on the same texts, "
+    "with its own 95 % interval."
+)
 
 PLANTED_NOTE = (
     "Records with defects were planted in the crawl. This measures the pipeline and its corpus, "
@@ -67,7 +73,8 @@ def page(artifact: Artifact) -> list[Figure]:
     planted, scores = _results(artifact)
     items = output.read_table("items.parquet")
     generations = output.read_table("generations.parquet").to_pylist()
-    figures = [*_measured(artifact), *own.score_figures(scores)]
+    drawn = [row for row in scores if not _is_saved(row)]
+    figures = [*_measured(artifact), *own.score_figures(drawn)]
     if scores:
         figures.append(replace(_scores(scores, items), title="Scores and baselines"))
     figures += needles.figures(artifact, items)
@@ -78,8 +85,8 @@ def page(artifact: Artifact) -> list[Figure]:
         *contamination_figures(artifact, items),
         *own.spread(items),
         *own.generations(generations, artifact.manifest.config.get("temperature", 0.0)),
-        *own.item_ends(artifact, items),
-        *own.document_ends(items),
+        *item_ends(artifact, items),
+        *document_ends(artifact, items),
     ]
 
 
@@ -163,7 +170,9 @@ def _missed(items: pa.Table) -> list[TableFigure]:
     return [make_table("Planted defects missed", "planted | document", rows, note)]
 
 
-def _scores(rows: list[dict[str, Any]], items: pa.Table) -> TableFigure:
+def _scores(every: list[dict[str, Any]], items: pa.Table) -> TableFigure:
+    rows = [row for row in every if not _is_saved(row)]
+    saved = {_saved_name(row): row for row in every if _is_saved(row)}
     cells = (
         (
             row_label(row),
@@ -171,7 +180,7 @@ def _scores(rows: list[dict[str, Any]], items: pa.Table) -> TableFigure:
             cell(row["value"]),
             interval_text(row["low"], row["high"]),
             cell(row["baseline"]),
-            cell(_better(row)),
+            _better(row, saved.get(_saved_name(row))),
             row["count"],
         )
         for row in rows
@@ -183,11 +192,12 @@ def _scores(rows: list[dict[str, Any]], items: pa.Table) -> TableFigure:
         if chance
         else "",
         own.doubtful_intervals(items),
+        BETTER if saved else "",
         HELD_OUT_MEASURE if has_held_out else "",
     ]
     return make_table(
         "scores",
-        "benchmark | metric | score:.3f | 95 % interval: | baseline:.3f | better by:.1% | n:,",
+        "benchmark | metric | score:.3f | 95 % interval: | baseline:.3f | better by: | n:,",
         cells,
         " ".join(filter(None, notes)),
     )
@@ -200,8 +210,26 @@ def _is_chance(row: dict[str, Any]) -> bool:
     return row["low"] is None or bool(row["low"] <= row["baseline"])
 
 
-def _better(row: dict[str, Any]) -> float | None:
-    """Bits saved against the baseline, as a share of it; None for other metrics."""
+def _is_saved(row: dict[str, Any]) -> bool:
+    """Whether it is a part of the row of bits per byte, not one of its own."""
+    return bool(row["metric"].removesuffix(CLEAN) == SAVED)
+
+
+def _saved_name(row: dict[str, Any]) -> tuple[str, str]:
+    """What a row of bits per byte and that of the bits saved share; another metric has neither."""
+    return row_label(row), row["metric"].replace("bits_per_byte", SAVED)
+
+
+def _better(row: dict[str, Any], saved: dict[str, Any] | None) -> str | None:
+    """Bits saved against the baseline, as a share of it, with its interval; None for others.
+
+    An evaluation before version 6 has the share alone.
+    """
+    from stages.scoring.uncertainty import show_estimate
+
+    if saved is not None:
+        ends = None if saved["low"] is None else (saved["low"], saved["high"])
+        return show_estimate(saved["value"], ends, ".1%")
     if row["metric"] != "bits_per_byte" or not row["baseline"]:
         return None
-    return float(1 - row["value"] / row["baseline"])
+    return show_estimate(1 - row["value"] / row["baseline"], None, ".1%")

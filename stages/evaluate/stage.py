@@ -31,7 +31,7 @@ class Evaluate(Stage):
     the chat format, and counted where the answer names what it was asked about.
     """
 
-    name, version, reproducible, launch = "evaluate", 5, "numerics", "spmd"
+    name, version, reproducible, launch = "evaluate", 6, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -319,9 +319,10 @@ def _write(
     import torch
 
     from artifacts_schema.kinds import KINDS
-    from stages.scoring.observations import items_table, results_table
+    from stages.scoring.observations import items_table, results_table, with_saved_bits
     from stages.training.devices import device_name
 
+    observed = with_saved_bits(observed)
     context.write_table("evaluation", "results.parquet", results_table(observed, flags, clusters))
     context.write_table("evaluation", "items.parquet", items_table(observed, flags, clusters))
     schema = KINDS["evaluation"].tables["generations.parquet"].arrow()

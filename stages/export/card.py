@@ -24,7 +24,7 @@ from stages.export.verify import Verification
 from stages.model.config import ModelConfig
 from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
-from stages.scoring.metrics import row_label
+from stages.scoring.metrics import SAVED, row_label
 
 
 def describe_architecture(model: ModelConfig, dtype: str) -> str:
@@ -124,8 +124,12 @@ class Evaluation:
 
     @property
     def of_model(self) -> list[Row]:
-        """Scores of the checkpoint."""
-        return [row for row in self.results if not row["benchmark"].startswith(PIPELINE)]
+        """Scores of the checkpoint, bits per byte and its baseline once."""
+        return [
+            row
+            for row in self.results
+            if not row["benchmark"].startswith(PIPELINE) and not row["metric"].startswith(SAVED)
+        ]
 
     @property
     def of_corpus(self) -> list[Row]:

@@ -10,16 +10,20 @@ from artifacts_schema.config import Config
 
 Family = Literal[
     "niah_single_1", "niah_single_2", "niah_single_3", "niah_multikey_1", "niah_multikey_2",
-    "niah_multikey_3", "niah_multivalue", "niah_multiquery", "vt", "cwe", "fwe",
+    "niah_multikey_3", "niah_multivalue", "niah_multiquery", "vt", "cwe", "fwe", "qa_1", "qa_2",
 ]  # fmt: skip
-"""RULER's names: needles in a haystack, variable tracking, common and frequent words."""
+"""RULER's names: needles in a haystack, variable tracking, common and frequent words, questions."""
+QUESTIONS: tuple[Family, ...] = ("qa_1", "qa_2")
+"""Families that need rows of a data set, each from the role of its name."""
 
 
 class LongContextConfig(Config):
     """Which items are made. The seed decides every draw."""
 
     families: tuple[Family, ...] = Field(
-        default=get_args(Family), min_length=1, description="Families of items, by RULER's names."
+        default=tuple(one for one in get_args(Family) if one not in QUESTIONS),
+        min_length=1,
+        description="Families of items, by RULER's names; `qa_1` and `qa_2` need a snapshot.",
     )
     lengths: tuple[Annotated[int, Field(ge=64, le=2**24)], ...] = Field(
         default=(1024, 2048, 4096),
@@ -45,7 +49,7 @@ class LongContextConfig(Config):
         default=None,
         ge=1,
         description="Room for an answer in tokens; null: RULER's (128 for needles, 30 for vt, 120 "
-        "for cwe, 50 for fwe).",
+        "for cwe, 50 for fwe, 32 for questions).",
     )
     seed: int = Field(default=0, ge=0, lt=2**31, description="Of every draw.")
 

@@ -26,7 +26,7 @@ from stages.long_context.config import Family
 T = TypeVar("T")
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
-ANSWER_TOKENS = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50}
+ANSWER_TOKENS = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50, "qa_1": 32, "qa_2": 32}
 """RULER's `tokens_to_generate`."""
 SHORT = 4096
 """Lengths below have fewer repetitions in `cwe`."""

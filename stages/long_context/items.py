@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from tokenizers import Tokenizer
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from artifacts_schema.kinds import KINDS
-from stages.long_context.config import Family, LongContextConfig
+from stages.long_context.config import QUESTIONS, Family, LongContextConfig
 from stages.long_context.families import (
     EXAMPLE_TOKENS,
     NIAH,
@@ -25,6 +26,13 @@ from stages.long_context.families import (
     least_size,
     make_problem,
     solved_variables,
+)
+from stages.long_context.questions import (
+    CANDIDATES,
+    QuestionSet,
+    question_problem,
+    read_questions,
+    wrong_answers,
 )
 from stages.text.draw import draw
 
@@ -71,6 +79,56 @@ def list_parts(config: LongContextConfig) -> list[Part]:
     ]
 
 
+def prepare_questions(
+    family: Family, rows: Input, source: Input, config: LongContextConfig
+) -> QuestionSet:
+    """Questions of a family, and which of them the items of each length are made of.
+
+    InputError where fewer fit into a length than there are items, or answers are too few to rank.
+    """
+    characters = 2 * LETTERS_OF_TOKEN * max(config.lengths)
+    candidates = CANDIDATES * config.items
+    questions = read_questions(rows).draw((config.seed, family), candidates, characters)
+    fewest = min(len(wrong_answers(questions.questions, one)) for one in questions.questions)
+    if fewest < config.choices - 1:
+        raise InputError(
+            f"a question of {family} has {fewest} wrong answers, {config.choices - 1} are needed",
+            where=f"long_context.{family}",
+            hint="lower `choices`, or give more rows",
+        )
+    counter, room = TokenCounter.read(source), config.answer_tokens or answer_tokens(family)
+    chosen = {}
+    for length in config.lengths:
+        fitting = (
+            place
+            for place, one in enumerate(questions.questions)
+            if counter.item(_ask(questions, place, len(one.own), family, length, config), room)
+            <= length
+        )
+        chosen[length] = tuple(islice(fitting, config.items))
+        if len(chosen[length]) < config.items:
+            raise InputError(
+                f"{len(chosen[length]):,} of {len(questions.questions):,} questions of {family} "
+                f"fit into {length:,} tokens with their own documents, {config.items:,} are needed",
+                where=f"long_context.{family}",
+                hint="give more rows, lower `items`, or raise the length",
+            )
+    return replace(questions, chosen=chosen)
+
+
+def _ask(
+    questions: QuestionSet,
+    place: int,
+    size: int,
+    family: Family,
+    length: int,
+    config: LongContextConfig,
+) -> Problem:
+    """The question at a place on so many documents; its draws follow from its name."""
+    draws = Draws(config.seed, family, length, questions.questions[place].name)
+    return question_problem(questions, place, draws, size, Setting(length, None, config.choices))
+
+
 def describe_tasks(config: LongContextConfig) -> list[dict[str, Any]]:
     """Entries of `tasks.json`: how written answers are ended and judged."""
     return [
@@ -78,7 +136,7 @@ def describe_tasks(config: LongContextConfig) -> list[dict[str, Any]]:
             "name": benchmark_name(family, length),
             "version": 1,
             "description": f"{family} of RULER at {length:,} tokens.",
-            "licence": "Apache-2.0",
+            "licence": None if family in QUESTIONS else "Apache-2.0",
             "source": "https://github.com/NVIDIA/RULER",
             "chat": False,
             "formulations": {
@@ -89,7 +147,7 @@ def describe_tasks(config: LongContextConfig) -> list[dict[str, Any]]:
                     "samples": 1,
                     "temperature": 0.0,
                     "extraction": [],
-                    "metric": "string_match_all",
+                    "metric": "string_match_part" if family in QUESTIONS else "string_match_all",
                     "normalise": {},
                 },
             },
@@ -203,6 +261,7 @@ def make_items(
     *,
     source: Input,
     sentences: tuple[str, ...],
+    questions: Mapping[str, QuestionSet],
     config: LongContextConfig,
 ) -> dict[str, Any]:
     """Write the items of a part."""
@@ -211,7 +270,14 @@ def make_items(
     rows = []
     for number in range(part.start, part.stop):
         out.check_stop()
-        rows.append(make_item(part.family, part.length, number, counter, sentences, config))
+        if part.family in questions:
+            question_set = questions[part.family]
+            row = make_question_item(
+                part.family, part.length, number, counter, question_set, config
+            )
+        else:
+            row = make_item(part.family, part.length, number, counter, sentences, config)
+        rows.append(row)
     out.write_table("benchmarks", f"{part.id}.parquet", pa.Table.from_pylist(rows, schema=schema))
     return {"items": len(rows), "tokens": sum(_tokens(row) for row in rows)}
 
@@ -250,6 +316,50 @@ def make_item(
         "haystack": haystack,
         "size": size,
     }
+    return _row(problem, number, metadata)
+
+
+def make_question_item(
+    family: Family,
+    length: int,
+    number: int,
+    counter: TokenCounter,
+    questions: QuestionSet,
+    config: LongContextConfig,
+) -> dict[str, Any]:
+    """A row of `benchmarks`. InputError if all documents together are shorter than the length."""
+    place = questions.chosen[length][number]
+    room, most = config.answer_tokens or answer_tokens(family), len(questions.documents)
+
+    def ask(size: int) -> Problem:
+        return _ask(questions, place, size, family, length, config)
+
+    def tokens(size: int) -> int:
+        return length + size if size > most else counter.item(ask(size), room)
+
+    size = largest_size(tokens, len(questions.questions[place].own), length)
+    assert size is not None, "a question is chosen where its own documents fit"
+    problem = ask(size)
+    if size == most:
+        raise InputError(
+            f"all {most:,} documents of {family} have {tokens(most):,} tokens, the length is "
+            f"{length:,}",
+            where=f"long_context.{family}",
+            hint="give more rows, or lower the length",
+        )
+    metadata = {
+        "family": family,
+        "length": length,
+        "depth": None,
+        "tokens": counter.item(problem, room),
+        "haystack": "rows",
+        "size": size,
+        "question": questions.questions[place].name,
+    }
+    return _row(problem, number, metadata)
+
+
+def _row(problem: Problem, number: int, metadata: Mapping[str, Any]) -> dict[str, Any]:
     requests = [
         {
             "formulation": formulation,
@@ -262,7 +372,7 @@ def make_item(
         for formulation in (CLOZE, FREE)
     ]
     return {
-        "benchmark": benchmark_name(family, length),
+        "benchmark": benchmark_name(metadata["family"], metadata["length"]),
         "item_id": f"{number:06d}",
         "form": "multiple_choice",
         "prompt": problem.question,

@@ -207,6 +207,16 @@ def string_match_all(answer: str, references: Sequence[str]) -> float:
     return held / len(references)
 
 
+def string_match_part(answer: str, references: Sequence[str]) -> float:
+    """1 where an answer holds any of the references, else 0: RULER's metric of questions.
+
+    ValueError without a reference.
+    """
+    if not references:
+        raise ValueError("no reference to match")
+    return float(any(one.lower() in answer.lower() for one in references))
+
+
 def _chrf(answer: str, reference: str) -> float:
     texts = ["".join(text.split()) for text in (answer, reference)]
     precisions, recalls = [], []

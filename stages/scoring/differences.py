@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.scoring.uncertainty import NORMAL_95, ratio, student_interval, sum_clusters
+from stages.scoring.uncertainty import (
+    NORMAL_95,
+    ratio,
+    score_interval,
+    student_interval,
+    sum_clusters,
+)
 
 LEVEL = 0.05
 """Chance of a difference where there is none: of a comparison, or of any of those adjusted."""
@@ -21,6 +27,9 @@ POWER = 0.8
 """Chance to see a difference of the size that is called detectable."""
 EXACT_BELOW = 25
 """Items on which exactly one model is right, below which their test is exact."""
+
+Ends = tuple[float, float] | None
+"""Of a 95 % interval; None where nothing gives one."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,14 @@ class PairedDifference:
     """Degrees of freedom of the error."""
     discordant: int | None = None
     """Of shares of independent items: those that exactly one of the models has right."""
+    a_ends: Ends = None
+    """Of A alone, over the same items."""
+    b_ends: Ends = None
+
+    @property
+    def ends(self) -> Ends:
+        """Of the difference."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     def detectable(self, comparisons: int = 1) -> float | None:
         """The size of a difference that is seen with a chance of 80 % among so many comparisons.
@@ -73,6 +90,18 @@ def paired_difference(
     before, after = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     y = np.asarray(weights, dtype=np.float64)
     scores = float((before * y).sum() / y.sum()), float((after * y).sum() / y.sum())
+    alone = [score_interval(values * y, y, clusters)[1] for values in (before, after)]
+    difference = _difference(before, after, y, scores, clusters)
+    return replace(difference, a_ends=alone[0], b_ends=alone[1])
+
+
+def _difference(
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    y: NDArray[np.float64],
+    scores: tuple[float, float],
+    clusters: Sequence[str | None] | None,
+) -> PairedDifference:
     sizes = sum_clusters(y, clusters)
     is_share = set(np.unique([before, after])) <= {0.0, 1.0} and bool((y == 1).all())
     if is_share and len(sizes) == len(y):
@@ -151,30 +180,51 @@ def _boundary(is_inside: Callable[[float], bool], inside: float, outside: float)
 
 @dataclass(frozen=True)
 class UnpairedScore:
-    """A score of a sample of its own; no error where none is known."""
+    """A score of a sample of its own; no error and no interval where none is known."""
 
     value: float
     standard_error: float | None
     count: int
+    ends: Ends = None
 
 
 def unpaired_difference(a: UnpairedScore, b: UnpairedScore) -> PairedDifference:
-    """B − A of two independent scores: their errors add in squares, and p is the normal's.
+    """B − A of two independent scores: Newcombe's interval of theirs, and the p value by it.
 
-    Without a standard error of both there is a difference and nothing else.
+    A score without an interval has that of 1.96 standard errors. Where one of the two has no
+    standard error there is a difference and nothing else.
     """
     value, count = b.value - a.value, min(a.count, b.count)
-    if a.standard_error is None or b.standard_error is None:
-        return PairedDifference(count, count, a.value, b.value, value, None, None, None, None)
+    ends = a.ends or _normal_ends(a), b.ends or _normal_ends(b)
+    difference = PairedDifference(
+        count, count, a.value, b.value, value, None, None, None, None,
+        a_ends=ends[0], b_ends=ends[1],
+    )  # fmt: skip
+    if ends[0] is None or ends[1] is None or a.standard_error is None or b.standard_error is None:
+        return difference
+    low, high = newcombe_interval((a.value, *ends[0]), (b.value, *ends[1]))
     error = math.hypot(a.standard_error, b.standard_error)
-    width = NORMAL_95 * error
-    if error == 0:
-        p = 1.0 if value == 0 else 0.0
-    else:
-        p = math.erfc(abs(value) / error / math.sqrt(2))
-    return PairedDifference(
-        count, count, a.value, b.value, value, error, value - width, value + width, p
-    )
+    p = _chance_by_interval(value, low, high)
+    return replace(difference, standard_error=error, low=low, high=high, p=p)
+
+
+def _normal_ends(one: UnpairedScore) -> Ends:
+    if one.standard_error is None:
+        return None
+    width = NORMAL_95 * one.standard_error
+    return one.value - width, one.value + width
+
+
+def _chance_by_interval(value: float, low: float, high: float) -> float:
+    """The two-sided p value of a difference by the end of its interval that is nearer to zero.
+
+    Altman and Bland (2011, BMJ 343:d2304): that end lies 1.96 standard errors from the value. So
+    p is below 0.05 exactly where the interval leaves out zero.
+    """
+    if value == 0:
+        return 1.0
+    width = value - low if value > 0 else high - value
+    return math.erfc(NORMAL_95 * abs(value) / width / math.sqrt(2)) if width > 0 else 0.0
 
 
 def newcombe_interval(

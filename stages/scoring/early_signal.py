@@ -15,6 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.scoring.uncertainty import NORMAL_95
+
 LEAST_MONOTONICITY = 0.5
 """Mean Spearman correlation of training step and score."""
 LEAST_SIGNAL = 20.0
@@ -79,6 +81,26 @@ def above_chance(values: ArrayLike, chance: float, error: float | None = None) -
     return float((scores.mean() - chance) / noise) if noise else None
 
 
+def above_chance_interval(
+    values: ArrayLike, chance: float, error: float | None = None
+) -> tuple[float, float] | None:
+    """The 95 % interval of `above_chance`: of several seeds by the noncentral t distribution.
+
+    The value times √n is Student's t with the true one times √n as its noncentrality. Of one run
+    the error counts as known, so the ends are 1.96 from the value.
+    """
+    from scipy.special import nctdtrinc
+
+    value, count = above_chance(values, chance, error), np.asarray(values).size
+    if value is None:
+        return None
+    if count == 1:
+        return value - NORMAL_95, value + NORMAL_95
+    root = math.sqrt(count)
+    low, high = (float(nctdtrinc(count - 1, tail, value * root)) / root for tail in (0.975, 0.025))
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
 @dataclass(frozen=True)
 class ItemScores:
     """One score of one run: its items at each checkpoint."""
@@ -88,6 +110,11 @@ class ItemScores:
     """[units, checkpoints]; more is better. Items of a cluster are one unit."""
     denominators: Floats
     """[units, checkpoints]."""
+
+    def at(self, chosen: Sequence[bool]) -> ItemScores:
+        """Of the chosen checkpoints alone."""
+        steps = tuple(step for step, one in zip(self.steps, chosen, strict=True) if one)
+        return ItemScores(steps, self.numerators[:, chosen], self.denominators[:, chosen])
 
     @property
     def scores(self) -> Floats:
@@ -111,23 +138,36 @@ def monotonicity_interval(runs: Sequence[ItemScores]) -> tuple[float, float] | N
     from scipy.stats import rankdata
 
     runs = [run for run in runs if len(run.steps) > 1]
+    drawn = _draw_scores(runs)
+    if drawn is None:
+        return None
+    each = [
+        [r or 0.0 for r in _correlation(rankdata(run.steps), rankdata(scores, axis=1))]
+        for run, scores in zip(runs, drawn, strict=True)
+    ]
+    low, high = np.quantile(np.mean(each, axis=0), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _draw_scores(runs: Sequence[ItemScores]) -> list[Floats] | None:
+    """Scores of each run over items that are drawn again, [draws, checkpoints].
+
+    None for one unit, for other units in each run, and where a draw has a denominator of 0.
+    """
     units = {len(run.numerators) for run in runs}
     if len(units) != 1 or units == {1}:
         return None
     (count,) = units
-    random, draws = np.random.default_rng(SEED), []
-    for _ in range(0, DRAWS, 100):
+    random = np.random.default_rng(SEED)
+    parts: list[list[Floats]] = [[] for _ in runs]
+    for _ in range(0, DRAWS, 100):  # A hundred at once, which bounds memory.
         weights = random.multinomial(count, np.full(count, 1 / count), size=100)
-        each = []
-        for run in runs:
+        for run, part in zip(runs, parts, strict=True):
             totals = weights @ run.denominators
             if not (totals > 0).all():
                 return None
-            ranks = rankdata(weights @ run.numerators / totals, axis=1)
-            each.append([r or 0.0 for r in _correlation(rankdata(run.steps), ranks)])
-        draws.append(np.mean(each, axis=0))
-    low, high = np.quantile(np.concatenate(draws), [0.025, 0.975])
-    return float(low), float(high)
+            part.append(weights @ run.numerators / totals)
+    return [np.concatenate(part) for part in parts]
 
 
 def mean_ordering(scores: Sequence[Sequence[float]]) -> float | None:
@@ -138,6 +178,26 @@ def mean_ordering(scores: Sequence[Sequence[float]]) -> float | None:
     values = [kendall(before, after) for before, after in pairwise(scores) if len(before) > 1]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def ordering_interval(models: Sequence[Sequence[ItemScores]]) -> tuple[float, float] | None:
+    """Where 95 % of `mean_ordering` lie over items that are drawn again (a seeded bootstrap).
+
+    Each model has its runs, all with the same checkpoints; a model's score is their mean.
+    """
+    drawn = _draw_scores([run for runs in models for run in runs])
+    if drawn is None or len(models) < 2:
+        return None
+    rest = iter(drawn)
+    scores = np.array([np.mean([next(rest) for _ in runs], axis=0) for runs in models])
+    first, second = np.triu_indices(len(models), 1)
+    signs = np.sign(scores[first] - scores[second])  # [pairs of models, draws, checkpoints]
+    before, after = signs[..., :-1], signs[..., 1:]
+    scale = np.sqrt(np.square(before).sum(axis=0) * np.square(after).sum(axis=0))
+    # Kendall's tau-b is not defined where all models are equal: such a draw shows no order.
+    taus = (before * after).sum(axis=0) / np.where(scale > 0, scale, 1.0)
+    low, high = np.quantile(taus.mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)

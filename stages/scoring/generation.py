@@ -176,7 +176,7 @@ class Generator:
     Texts longer than the model's context are seen from a later token on (`first_seen`).
 
     All of several `ranks` make the same passes, and take the tokens of rank 0. `check_stop` is
-    called before each pass, and may raise.
+    called before each forward pass, and may raise.
     """
 
     def __init__(
@@ -243,7 +243,6 @@ class Generator:
         batch = min(self.batch, len(rows))
         cache, active = RowsCache(batch), list[_Row]()
         while waiting or active:
-            self.check_stop()
             unseen = self._take_out(active, cache)
             places = batch - len(active) - len(unseen)
             # Some at once, for a pass over one prompt costs nearly as much as one over a few.
@@ -380,6 +379,7 @@ class Generator:
         padding_BT: Tensor | None = None,
     ) -> Tensor:
         """Logits [B, V] after one more token of each row of `cache`."""
+        self.check_stop()
         device = self.model.embedding.weight.device
         tokens_B = torch.tensor(tokens, device=device)
         positions_B = torch.tensor(positions, device=device)
@@ -401,6 +401,7 @@ class Generator:
 
         Padding is on the right, where no token of the text sees it.
         """
+        self.check_stop()
         device, past = self.model.embedding.weight.device, cache.get_seq_length()
         tokens_BL = pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
         positions_L = torch.arange(past, past + tokens_BL.shape[1], device=device)

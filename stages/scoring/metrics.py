@@ -20,6 +20,8 @@ METRICS: dict[Normalisation, str] = {
     "pmi": "accuracy_by_pmi",
 }
 
+SAVED = "bits_saved"
+"""Share of the token-unigram model's bits that a model saves: 1 − its bits / those."""
 NATS, PERPLEXITY = "answer_nats", "perplexity"
 """Nats that a right answer costs, and e to the power of their mean over items, as lm-eval's."""
 

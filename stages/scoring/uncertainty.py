@@ -140,6 +140,13 @@ def score_interval(
     return estimate, student_interval(estimate, least)
 
 
+def show_estimate(value: float, ends: tuple[float, float] | None, spec: str = ".3f") -> str:
+    """`0.250 [0.046, 0.699]`; the value alone without an interval."""
+    if ends is None:
+        return format(value, spec)
+    return f"{value:{spec}} [{ends[0]:{spec}}, {ends[1]:{spec}}]"
+
+
 def doubt_of_interval(outcomes: ArrayLike, clusters: Sequence[str | None] | None) -> str | None:
     """Why an interval may hold the truth less often than in 90 of 100 cases; None where it does.
 

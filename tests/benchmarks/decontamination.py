@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stages.decontaminate.config import DecontaminateConfig
+from stages.decontaminate.passages import item_texts
 from stages.decontaminate.search import (
     Index,
     Passage,
     find_matches,
     find_overlaps,
-    item_texts,
 )
 from stages.decontaminate.shingles import plain_words
 from stages.examples.conversion import BadExample, Origin

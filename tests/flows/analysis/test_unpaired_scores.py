@@ -6,6 +6,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from flows.analysis.score_comparison import compare_evaluations
+from stages.scoring.uncertainty import wilson
 
 FIELDS = ("benchmark", "formulation", "shots", "metric", "value", "standard_error", "low", "high",
           "count", "baseline")  # fmt: skip
@@ -50,6 +51,30 @@ def test_a_score_without_items_is_compared_as_of_independent_samples(store, eval
     assert perplexity.paired.value == -1
     assert perplexity.adjusted is None
     assert perplexity.reading == "no error known, not paired"
+
+
+def test_of_shares_it_is_newcombes_interval_and_p_agrees_with_it(store, evaluation):
+    """Newcombe (1998), table II: 56 of 70 and 48 of 80, method 10: .0524 to .3339."""
+    ends = {"a": (48, 80), "b": (56, 70)}
+    rows = {}
+    for name, (right, count) in ends.items():
+        low, high = wilson(right, count)
+        share = right / count
+        error = math.sqrt(share * (1 - share) / count)
+        rows[name] = {**result("accuracy", share, error), "low": low, "high": high}
+    (one,) = compare_evaluations(store, evaluation([rows["a"]]), evaluation([rows["b"]]))
+    assert (one.paired.low, one.paired.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert one.paired.a_ends == wilson(48, 80)
+    # The lower end is .1476 below the difference of .2: a normal deviate of 2.656.
+    assert one.adjusted == pytest.approx(2 * (1 - 0.99605), abs=1e-4)
+    # All right and none right: each has a standard error of 0, and still an interval.
+    all_right, none = (
+        {**result("accuracy", value, 0.0), "low": low, "high": high}
+        for value, (low, high) in ((1.0, wilson(3, 3)), (0.0, wilson(0, 3)))
+    )
+    (small,) = compare_evaluations(store, evaluation([none]), evaluation([all_right]))
+    assert small.paired.low < small.paired.high == 1
+    assert small.adjusted > 0.01
 
 
 def test_where_both_have_items_only_these_count(store, evaluation):

@@ -61,7 +61,8 @@ def test_scores_are_paired_by_item_and_the_clear_one_is_named(evaluated, compare
     result = compare(a, b)
     assert result.exit_code == 0, result.output
     clear, unclear = result.stdout.splitlines()[1:3]
-    assert clear.split()[:6] == ["clear", "accuracy", "200", "0.500", "0.650", "+0.150"]
+    # Wilson's of 100 and 130 of 200.
+    assert "200  0.500 [0.431, 0.569]  0.650 [0.582, 0.713]  +0.150 [" in clear
     assert " <0.001 " in clear
     assert clear.endswith("B is better")
     assert unclear.endswith("no difference seen")

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flows.report.display import DARK, LIGHT, text_width
-from flows.report.draw import draw, draw_svg, page_svg
+from flows.report.draw import NARROW, draw, draw_svg, page_svg
 from flows.report.sheet import (
     FONT,
     Sheet,
@@ -263,3 +263,17 @@ def test_a_notebook_shows_a_figure_that_is_the_last_value_of_a_cell(kinds):
     assert figure.axes[0].get_lines()
     shown, _ = DisplayFormatter().format(figure)
     assert "name curve" in texts(shown["image/svg+xml"])
+
+
+def test_rows_that_differ_at_their_ends_alone_have_different_names_on_a_phone():
+    """Two lines of 140 pixels hold some 40 letters; the names below differ behind the 44th."""
+    name = "multilingual_hatecheck_functional_tests (free, 5 shots)"
+    names = [name, f"{name} · accuracy_clean", f"{name} · accuracy_by_bytes"]
+    figure = IntervalFigure(
+        "t", Axis("accuracy", format=".3f"), tuple(Estimate(one, 0.3, 0.2, 0.4) for one in names)
+    )
+    drawn = page_svg(figure, width=NARROW, prefix="a")
+    groups = re.findall(r"<g>(<text.*?)</g>", drawn)
+    lines = [re.findall(r"<text[^>]*>([^<]*)", group) for group in groups]
+    shown = ["".join(group).strip("…") for group in lines if group[0].startswith("multilingual")]
+    assert len(shown) == len(set(shown)) == 3

@@ -26,7 +26,9 @@ def test_paired_scores_are_named_after_adjustment_and_the_others_say_what_was_un
     judged = judge_pairs([unclear, clear])
     table = differences_table(([("evaluate", one) for one in judged], []))
     assert [row[0] for row in table.rows] == ["clear (evaluate)"]
-    assert table.rows[0][2:5] == ("0.000", "0.200", "+0.200")
+    # Wilson's of 0 and 40 of 200, Tango's of 40 gained and none lost.
+    ends = ("0.000 [0.000, 0.019]", "0.200 [0.150, 0.261]", "+0.200 [+0.150, +0.261]")
+    assert table.rows[0][2:5] == ends
     assert table.rows[0][-1] == "B is better"
     assert table.note.startswith("1 of 2 ")
     assert f"{judged[0].detectable:.3f}" in table.note
@@ -40,7 +42,8 @@ def test_unpaired_scores_say_that_their_items_differ():
         for ends in ((2.0, 1.9, 2.1), (1.5, 1.4, 1.6))
     )
     table = differences_table(([], compare_scores([a], [b])))
-    assert table.rows[0][4:] == ("-0.500", "-0.641 to -0.359", "B is better (other items)")
+    ends = ("2.000 [1.900, 2.100]", "1.500 [1.400, 1.600]", "-0.500 [-0.641, -0.359]")
+    assert table.rows[0][2:] == (*ends, "B is better (other items)")
     assert table.note.startswith("1 of 1 ")
 
 

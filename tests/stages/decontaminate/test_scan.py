@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.decontaminate.config import DecontaminateConfig
+from stages.decontaminate.passages import item_texts, row_texts
 from stages.decontaminate.search import (
     Index,
     Passage,
     find_matches,
-    item_texts,
     normalised_word_places,
 )
 from stages.decontaminate.shingles import normalise_words, plain_words, strip_markup
@@ -87,6 +87,29 @@ def test_what_of_an_item_counts(passages: str, expected: list[tuple[str, int]]) 
     config = DecontaminateConfig.parse({"passages": passages}, where="decontaminate")
     assert item_texts("Question: Q?\nAnswer:", ["no", "yes"], 1, config) == expected
     assert item_texts("A whole text.", [], None, config) == [("A whole text.", 5)]
+
+
+@pytest.mark.parametrize(
+    ("passages", "expected"),
+    [
+        ("prompt", [("Q?", 8)]),
+        ("answer", [("Q? 7", 5), ("Q? seven", 5)]),
+        ("prompt_and_answer", [("Q?", 8), ("Q? 7", 5), ("Q? seven", 5)]),
+        ("choices", [("Q? 7", 5), ("Q? seven", 5)]),
+        ("all", [("Q?", 8), ("7", 13), ("seven", 13), ("Q? 7", 5), ("Q? seven", 5)]),
+    ],
+)
+def test_each_reference_of_a_free_item_counts_as_a_right_answer(passages, expected) -> None:
+    config = DecontaminateConfig.parse({"passages": passages}, where="decontaminate")
+    requests = [
+        {"formulation": "free", "shots": shots, "references": ["7", "seven", " "]}
+        for shots in (0, 5)
+    ]
+    row = {"benchmark": "sums", "form": "free", "prompt": "Question: Q?\nAnswer:",
+           "choices": [], "answer": None, "requests": requests}  # fmt: skip
+    assert row_texts(row, config) == expected
+    # Of code the references are test programs.
+    assert row_texts(row, config, {"sums"}) == [("Q?", 8)]
 
 
 def test_the_question_of_a_text_of_two_lines_counts_alone() -> None:

@@ -116,6 +116,37 @@ def test_items_tell_how_much_of_them_is_held(
     assert (made.conservation.records_in, made.conservation.out) == (5, 5)
 
 
+def test_items_without_choices_are_found_by_prompt_and_reference_answer(
+    make_documents: Make, given: Make, run_stage: Make, read_table: Read
+) -> None:
+    """A question of 6 words counts with its answer alone; one of code never with its tests."""
+
+    def free(benchmark: str, item_id: str, prompt: str, *references: str) -> dict[str, Any]:
+        request = {"formulation": "free", "shots": 0, "prompt": f"Q: {prompt}\nA:",
+                   "choices": [], "references": list(references), "contexts": []}  # fmt: skip
+        return {"benchmark": benchmark, "item_id": item_id, "form": "free", "prompt": prompt,
+                "choices": [], "answer": None, "requests": [request], "metadata": "{}"}  # fmt: skip
+
+    def task(name: str, metric: str) -> dict[str, Any]:
+        return {"name": name, "version": 1, "formulations": {"free": {"metric": metric}}}
+
+    asked, coded = "Who wrote the novel about ferns", "Write add which adds two numbers"
+    items = [
+        free("quiz", "answered", asked, "Maud Ellis", "M. Ellis"),
+        free("quiz", "absent", "Who painted the portrait of rain", "Otto Berg"),
+        free("programs", "coded", coded, "assert add"),
+    ]
+    tasks = [task("programs", "code"), task("quiz", "exact_match")]
+    benchmarks = given("benchmarks", {"00000.parquet": items, "tasks.json": tasks})
+    texts = [f"{OTHER} {asked}? M. Ellis. {OTHER}", f"{OTHER} {asked}? {OTHER}"]
+    more = [f"{OTHER} {coded}: assert add(1, 2). {OTHER}", f"{OTHER} Otto Berg {OTHER}"]
+    documents = make_documents([texts, more])
+    made = run(run_stage, [documents], benchmarks)
+    held = [[hit["item_id"] for hit in row["hits"]] for row in rows(read_table, made, documents)]
+    assert held == [["answered"], [], [], []]
+    assert made.counts["items_too_short"] == 1
+
+
 def test_the_least_length_of_a_whole_is_a_setting(
     documents: Given, benchmarks: Given, run_stage: Make, read_table: Read
 ) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import pyarrow as pa
 import pytest
 
+from artifacts_schema.identity import document_id
 from artifacts_schema.store.gc import remove_artifact
 from stages.engine.page import Artifact, HistogramFigure, IntervalFigure, SamplesFigure, TableFigure
-from stages.evaluate import figures
+from stages.evaluate import extremes
+from stages.evaluate.extremes import worst_ranked
 from stages.evaluate.page import page, summary
 
 
@@ -149,7 +152,24 @@ def test_a_score_that_is_not_finite_is_named_and_not_drawn(evaluated):
     assert [one.name for one in bits.estimates] == ["b"]
     assert bits.note.endswith(": a.")
     assert of(found, "Scores and baselines").rows[0][2] == "not finite"
-    assert of(found, "Scores and baselines").rows[1][5] == 0.5
+    assert of(found, "Scores and baselines").rows[1][5] == "50.0%"
+
+
+def test_bits_saved_against_the_baseline_have_their_interval_in_the_row_of_bits(evaluated):
+    rows = [
+        result("held_out/web", "bits_per_byte", 1.5, 0.1, baseline=2.5),
+        result("held_out/web", "bits_saved", 0.4, 0.01),
+        result("held_out/web", "bits_per_byte_clean", 1.6, 0.1),
+        result("held_out/web", "bits_saved_clean", 0.36, 0.02),
+        result("quiz", "accuracy", 0.5, 0.1, baseline=0.25),
+    ]
+    found = page(evaluated(rows))
+    table = of(found, "Scores and baselines")
+    assert [row[5] for row in table.rows] == [
+        "40.0% [38.0%, 42.0%]", "36.0% [32.0%, 40.0%]", None,
+    ]  # fmt: skip
+    assert "`better by`" in table.note
+    assert not any("saved" in figure.title for figure in found)
 
 
 def test_planted_defects_alone_make_a_page_without_scores(evaluated):
@@ -287,7 +307,7 @@ def test_the_worst_and_best_items_are_shown_with_their_texts(asked):
     lines = samples.samples[0].text.splitlines()
     assert lines[0].startswith("… x")
     assert lines[0].endswith("question 9?")
-    assert len(lines[0]) == figures.END_CHARACTERS + 2
+    assert len(lines[0]) == extremes.END_CHARACTERS + 2
     # Hostile text is passed on as it is: whoever draws it escapes it.
     assert lines[1:] == ["○ <b>no</b>", "● yes"]
     assert dict(samples.samples[0].facts) == {"bits per byte": 9.0, "contaminated": "not known"}
@@ -302,8 +322,58 @@ def test_items_of_a_collected_benchmark_are_named_without_texts(asked, store):
 
 
 def test_held_out_documents_are_named_by_id(asked):
-    table = of(page(asked[0]), "Held-out documents predicted worst and best")
-    assert table.rows == (("worst", "web", "d2", 2.0), ("best", "web", "d0", 0.0))
+    samples = of(page(asked[0]), "Held-out documents predicted worst and best")
+    named = [(one.group, one.heading, one.text) for one in samples.samples]
+    assert named == [("worst", "web / d2", ""), ("best", "web / d0", "")]
+    assert "removed" in samples.note
+
+
+def test_held_out_documents_are_shown_as_they_begin(
+    evaluated, packed, checkpoint, read_table, store, texts
+):
+    """In shards of 64 tokens: each text fits into one sequence, so all of it is there."""
+    names = {document_id("made", "file", number): text for number, text in enumerate(texts)}
+    output = packed.output("held_out")
+    index = [file.path for file in output.files if file.path.endswith(".index.parquet")]
+    ids = sorted(
+        {
+            row["doc_id"]
+            for path in index
+            for row in read_table(packed, "held_out", path).to_pylist()
+        }
+    )
+    artifact = evaluated(
+        [], [item("held_out/even", name, "bits_per_byte", n) for n, name in enumerate(ids)]
+    )
+    inputs = {
+        "held_out": (store.reference(packed, "held_out"),),
+        "checkpoint": (store.reference(*checkpoint),),
+    }
+    measured = Artifact(store, artifact.manifest.model_copy(update={"inputs": inputs}))
+    samples = of(page(measured), "Held-out documents predicted worst and best").samples
+    assert [one.heading for one in samples[:4]] == [f"even / {one}" for one in ids[:-5:-1]]
+    assert [one.text for one in samples[:4]] == [names[one] for one in ids[:-5:-1]]
+    assert dict(samples[0].facts) == {"bits per byte": len(ids) - 1, "bytes": "1"}
+
+
+def choice(item_id, number, is_right, *log_likelihoods):
+    return {
+        "benchmark": "quiz", "item_id": item_id, "formulation": None, "shots": None,
+        "choice": number, "is_right": is_right, "log_likelihoods": list(log_likelihoods),
+    }  # fmt: skip
+
+
+def test_the_worst_by_choices_have_their_answer_farthest_behind_the_likeliest():
+    """a: -5 against -1, b: -2 against -6, c: -3 against -2.5, d: equal, e: one choice alone."""
+    rows = [
+        choice("c", 0, True, -3.0), choice("c", 1, False, -2.5), choice("c", 2, False, -9.0),
+        choice("a", 0, False, -0.5, -0.5), choice("a", 1, True, -2.0, -3.0),
+        choice("b", 0, True, -2.0), choice("b", 1, False, -6.0),
+        choice("d", 0, True, -2.0), choice("d", 1, False, -2.0),
+        choice("e", 0, True, -2.0),
+    ]  # fmt: skip
+    worst = worst_ranked(pa.Table.from_pylist(rows))
+    assert [(row["item_id"], row["behind"]) for row in worst] == [("a", 4.0), ("c", 0.5)]
 
 
 def test_generations_are_shown_as_they_were_written(evaluated):

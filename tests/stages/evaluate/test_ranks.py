@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +18,7 @@ from artifacts_schema.store.lease import local_work
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 from stages.evaluate import ranks as on_ranks
-from stages.evaluate.benchmarks import Item
+from stages.evaluate.benchmarks import Item, ItemRequest
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 from stages.evaluate.parts import (
     BenchmarkPart,
@@ -28,13 +28,15 @@ from stages.evaluate.parts import (
     Prompt,
 )
 from stages.evaluate.stage import Evaluate
+from stages.evaluate.writing import AnswerSettings, answer_parts
 from stages.model.files import read_model
 from stages.parallel.boxes import is_spread, local
 from stages.parallel.layout import Layout
 from stages.parallel.ranks import CPU, Ranks
+from stages.scoring.answers import to_table
 from stages.scoring.dtypes import arithmetic
 from stages.scoring.generation import Generator, Sampling
-from stages.scoring.likelihood import target_nll
+from stages.scoring.likelihood import encode_text, target_nll
 from stages.training.start import read_spread
 
 CONFIG = EvaluateConfig(max_new_tokens=6, temperature=1.0)
@@ -130,6 +132,107 @@ def test_reduced_precision_holds_on_ranks(checkpoint, packed, read_input, parts)
     for results in run_ranks(2, measure_together, *inputs, Layout(shard=2), "bfloat16"):
         assert_alike(results, expected, 1e-3)
         assert results[0].observed != exact[0].observed
+
+
+def questions(count):
+    """Items that are answered in free text."""
+    request = ItemRequest("Keys are", (), "free", 0, ("values",))
+    return [
+        Item("asked", str(n), "free", "Keys are", (), 0, requests=(replace(request, prompt=text),))
+        for n, text in enumerate(f"Keys {'and values ' * (n % 5)}are" for n in range(count))
+    ]
+
+
+@pytest.fixture
+def answers(tokenizer):
+    """Three parts for two ranks, of 16, 16 and 3 items, two samples of each."""
+    settings = AnswerSettings(5, samples=2, temperature=1.0)
+
+    def prompts(texts):
+        return [Prompt("text", text, (0, *encode_text(tokenizer, text))) for text in texts]
+
+    return answer_parts("answers-0000", questions(35), settings, prompts)
+
+
+def answer_together(checkpoint, parts, folder, layout):
+    """Results of this rank, and the rows of each of its forward passes."""
+    context = stopped_context(checkpoint, (), folder, "never", layout)
+    ranks, passes = Ranks.from_group(CPU, layout), []
+    choose = Sampling.choose
+
+    def counted(self, logits_BV, uniform_B):
+        passes.append(len(logits_BV))
+        return choose(self, logits_BV, uniform_B)
+
+    Sampling.choose = counted
+    try:
+        return on_ranks.measure_on_ranks(context, parts, ranks), sum(passes)
+    finally:
+        Sampling.choose = choose
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout(data=2),
+        Layout(shard=2),
+        pytest.param(Layout(shard=2, zero=1), marks=pytest.mark.full),
+        pytest.param(Layout(data=2, shard=2), marks=pytest.mark.full),
+    ],
+    ids=["data", "shard", "zero-1", "hybrid"],
+)
+def test_answers_are_shared_out_and_are_those_of_one_process(
+    checkpoint, read_input, answers, layout, tmp_path
+):
+    """Whole models: bit by bit. Parts of one, whose passes round otherwise: within 1e-5."""
+    expected = measure_alone(read_input(*checkpoint), (), answers)
+    made = run_ranks(
+        layout.world, answer_together, read_input(*checkpoint), answers, tmp_path, layout
+    )
+    tokens = sum(len(a.token_log_probabilities) for one in expected for a in one.answers)
+    assert tokens > 200
+    for results, _ in made:
+        for result, one in zip(results, expected, strict=True):
+            assert result.observed == one.observed
+            if layout.shard == 1:
+                assert to_table(result.answers) == to_table(one.answers)
+            for answer, other in zip(result.answers, one.answers, strict=True):
+                assert answer.text == other.text
+                np.testing.assert_allclose(
+                    answer.token_log_probabilities, other.token_log_probabilities, atol=1e-5
+                )
+    # The first two parts are written by a rank each, the last one, alone in its group, by all.
+    shares = sorted(tokens for _, tokens in made)
+    assert shares[-1] <= 0.7 * tokens
+    assert {path.stem for path in tmp_path.glob("*.json")} == {part.id for part in answers}
+
+
+def answer_until_stopped(checkpoint, parts, folder, layout):
+    """None where the rank was stopped: rank 1 is asked to after its third pass."""
+    context, passes = stopped_context(checkpoint, (), folder, "asked", layout), []
+    choose = Sampling.choose
+
+    def counted(self, logits_BV, uniform_B):
+        passes.append(len(logits_BV))
+        if len(passes) == 3:
+            (folder / "asked.json").touch()
+        return choose(self, logits_BV, uniform_B)
+
+    Sampling.choose = counted
+    try:
+        return on_ranks.measure_on_ranks(context, parts, Ranks.from_group(CPU, layout))
+    except Stopped:
+        return None
+    finally:
+        Sampling.choose = choose
+
+
+def test_a_rank_that_is_asked_to_stop_stops_all_while_they_write(
+    checkpoint, read_input, answers, tmp_path
+):
+    inputs = read_input(*checkpoint), answers, tmp_path, Layout(data=2)
+    assert run_ranks(2, answer_until_stopped, *inputs) == [None, None]
+    assert {path.stem for path in tmp_path.glob("*.json")} == {"asked"}
 
 
 def score_rows(checkpoint, layout, numbers):
@@ -344,7 +447,7 @@ def test_a_run_on_ranks_that_is_stopped_goes_on_with_the_next_part(
     spec = StageSpec.make(Evaluate, config, references, execution)
     process = start(store, spec, tmp_path)
     folder = local_work(store.backend, spec.key, "state")
-    while not (kept := list(folder.rglob("benchmark-0000.json"))):
+    while not (kept := list(folder.rglob("benchmark-0000-0000.json"))):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from stages.scoring.early_signal import (
     ItemScores,
     Signal,
     above_chance,
+    above_chance_interval,
     kendall,
     mean_ordering,
     monotonicity,
     monotonicity_interval,
+    ordering_interval,
     signal_interval,
     signal_to_noise,
     spearman,
@@ -44,6 +47,32 @@ def test_signal_and_chance_are_measured_in_the_noise_between_seeds():
     assert signal_to_noise([0.3, 0.3]) is None
     assert above_chance([0.33], 0.25, error=0.02) == pytest.approx(4.0)
     assert above_chance([0.33], 0.25) is None
+
+
+def test_above_chance_has_the_ends_that_the_noncentral_t_leaves():
+    """At each end 2.5 % of the noncentral t distribution (scipy's) lie beyond what was seen."""
+    values = [0.30, 0.33, 0.31, 0.34]
+    seen = above_chance(values, 0.25)
+    low, high = above_chance_interval(values, 0.25)
+    assert low < seen < high
+    assert stats.nct.sf(2 * seen, 3, 2 * low) == pytest.approx(0.025, abs=1e-4)
+    assert stats.nct.cdf(2 * seen, 3, 2 * high) == pytest.approx(0.025, abs=1e-4)
+    assert above_chance_interval([0.33], 0.25, error=0.02) == pytest.approx((2.040036, 5.959964))
+    assert above_chance_interval([0.33], 0.25) is None
+
+
+def test_the_interval_of_an_order_is_wide_where_models_are_alike_and_none_where_they_are_not():
+    """400 items; two models of .4 and .6 at each checkpoint, and two of .5."""
+    rng = np.random.default_rng(5)
+
+    def model(share):
+        values = (rng.random((400, 3)) < share).astype(float)
+        return [ItemScores((1, 2, 3), values, np.ones((400, 3)))]
+
+    assert ordering_interval([model(0.4), model(0.6)]) == (1.0, 1.0)
+    low, high = ordering_interval([model(0.5), model(0.5)])
+    assert low < 0 < high
+    assert ordering_interval([model(0.4)]) is None
 
 
 def test_two_seeds_bound_the_noise_by_a_factor_of_seventy():
