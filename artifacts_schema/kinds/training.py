@@ -50,8 +50,9 @@ MODEL_KINDS = (
     ),
     Kind(
         name="preferences",
-        version=2,
-        description="Preference pairs: a prompt, the better and the worse answer.",
+        version=3,
+        description="Preference pairs: a prompt, the better and the worse answer; or one answer "
+        "that is good or bad, which versions 1 and 2 have not.",
         tables={
             "*.parquet": make_table(
                 Column("preference_id", "string", "32 hex digits: hash of snapshot, file, line."),
@@ -61,8 +62,17 @@ MODEL_KINDS = (
                     MESSAGES,
                     "Messages before the answers; the last is the user's or a tool's.",
                 ),
-                Column("chosen", MESSAGES, "The preferred answer: the assistant's, and tools'."),
-                Column("rejected", MESSAGES, "The other answer."),
+                Column(
+                    "chosen",
+                    MESSAGES,
+                    "The preferred answer: the assistant's, and tools'; empty where the row is one "
+                    "undesirable answer.",
+                ),
+                Column(
+                    "rejected",
+                    MESSAGES,
+                    "The other answer; empty where the row is one desirable answer.",
+                ),
                 TOOLS,
                 METADATA,
             )

@@ -29,6 +29,7 @@ def page(artifact: Artifact) -> list[Figure]:
     run = shared.TrainingRun(artifact, "training_step")
     loss = run.account["loss"]
     name, beta = loss["name"], loss["beta"]
+    answers = run.account.get("answers")
     compares = name not in WITHOUT_REFERENCE
     margins = shared.smoothed(run.metric("reward_margin"), run.window)
     moved: Cell = round(float(margins[-1]) / beta, 4) if math.isfinite(margins[-1]) else None
@@ -52,6 +53,7 @@ def page(artifact: Artifact) -> list[Figure]:
                 "weight of undesirable answers",
                 loss["undesirable_weight"] if name == "kto" else None,
             ),
+            *((f"{one} answers to learn from", n) for one, n in (answers or {}).items()),
             ("log-probability margin won, nats", moved),
         ),
         used_pairs(run),
@@ -69,7 +71,8 @@ def page(artifact: Artifact) -> list[Figure]:
             Axis("share of pairs", format=".3f"),
             run.raw_and_smoothed("accuracy", "reward_accuracy"),
             levels={"chance": 0.5},
-            note="Pairs whose chosen answer is rewarded more, of the pairs of a step. The first "
+            note="Pairs whose chosen answer is rewarded more, of the pairs of a step; of single "
+            "answers the share whose reward is on the right side of beta times the KL. The first "
             "step has none: there the policy is the reference.",
         ),
         *held_out_pairs(run),

@@ -43,6 +43,8 @@ DROPPED = (
 the first otherwise once the next follows."""
 COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
 SIDES = ("chosen", "rejected")
+NO_ANSWER = Example(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool))
+"""In place of the other side of a single answer: it takes no place in a row of tokens."""
 
 
 def read_pairs(
@@ -52,11 +54,13 @@ def read_pairs(
     *,
     longest: int | None = None,
     whole: bool = False,
+    single: bool = False,
 ) -> ExampleSet:
     """All pairs of the role (chosen, rejected), each with its prompt in the model's context.
 
     `longest` is the most predictions of a sequence, by default as many as the context has tokens.
-    A sequence ends with its last learnt token, or `whole` as the template ends it.
+    A sequence ends with its last learnt token, or `whole` as the template ends it. With `single`,
+    rows of one answer are read too, `NO_ANSWER` on their other side; else they are an InputError.
     They are written by the chat template of the checkpoint `start`, or in ChatML where it has none.
     Errors are those of `read_examples`; InputError too for a template of no use, and for ChatML if
     the tokenizer has no tokens for turns.
@@ -76,17 +80,22 @@ def read_pairs(
     check_format(chat_format)
 
     def read(rows: Sequence[Mapping[str, Any]]) -> Iterator[ReadRow]:
-        for row, (chosen, rejected) in zip(rows, encode_pairs(chat_format, rows), strict=True):
+        if not single:
+            _check_pairs(rows)
+        for row, answers in zip(rows, encode_pairs(chat_format, rows), strict=True):
             if isinstance(chat_format, ChatML):
                 unused = count_unused_fields(row["prompt"], learnt=False)
                 unused += count_unused_fields([*row["chosen"], *row["rejected"]])
             else:
-                unused = _unwritten(row, chosen, rejected)
-            yield _read_pair((chosen, rejected), unused)
+                unused = _unwritten(row, answers)
+            yield _read_pair(answers, unused)
 
-    def _read_pair(encoded: Sequence[list[EncodedRow] | Refused], unused: Counter[str]) -> ReadRow:
+    def _read_pair(answers: EncodedPair, unused: Counter[str]) -> ReadRow:
         examples, changed = [], None
-        for one in encoded:
+        for one in answers:
+            if one is None:
+                examples.append(NO_ANSWER)
+                continue
             example, reason = _example(one, whole)
             if example is not None:
                 example, reason = fit_example(example, longest, config.too_long)
@@ -108,9 +117,24 @@ def read_pairs(
     )
 
 
+def _check_pairs(rows: Sequence[Mapping[str, Any]]) -> None:
+    """InputError for a row of one answer."""
+    for row in rows:
+        if not (row["chosen"] and row["rejected"]):
+            raise InputError(
+                f"{row['source']} {row['preference_id']} is one answer with a label, no pair",
+                where="preferences",
+                hint="only a `preference` step with `loss: kto` learns from single answers",
+            )
+
+
+EncodedPair = tuple[list[EncodedRow] | Refused | None, ...]
+"""The chosen and the rejected answer; None where a row has none."""
+
+
 def encode_pairs(
     chat_format: ChatML | JinjaFormat, rows: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[list[EncodedRow] | Refused, ...]]:
+) -> Iterator[EncodedPair]:
     """Both answers of each pair, after the prompt, as `chat_format` encodes them.
 
     Of the prompt nothing is learnt, also not what the assistant says in it.
@@ -122,9 +146,11 @@ def encode_pairs(
         }
         for row in rows
         for side in SIDES
+        if row[side]
     ]
     encoded = chat_format.encode(conversations)
-    yield from zip(encoded, encoded, strict=True)
+    for row in rows:
+        yield tuple(next(encoded) if row[side] else None for side in SIDES)
 
 
 def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example | None, str | None]:
@@ -140,19 +166,15 @@ def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example 
     return Example(encoded[0].ids[:stop], learnt[0][:stop]), None
 
 
-def _unwritten(
-    row: Mapping[str, Any],
-    chosen: list[EncodedRow] | Refused,
-    rejected: list[EncodedRow] | Refused,
-) -> Counter[str]:
+def _unwritten(row: Mapping[str, Any], answers: EncodedPair) -> Counter[str]:
     """What the template did not write of a pair; the prompt is looked for beside one answer."""
-    counts = Counter[str]()
-    for messages, encoded in (
-        ([*row["prompt"], *row["chosen"]], chosen),
-        (row["rejected"], rejected),
-    ):
+    counts, prompt = Counter[str](), row["prompt"]
+    for side, encoded in zip(SIDES, answers, strict=True):
+        if encoded is None:
+            continue
         if not isinstance(encoded, Refused):
-            counts += count_unwritten(messages, encoded)
+            counts += count_unwritten([*prompt, *row[side]], encoded)
+        prompt = []
     return counts
 
 
