@@ -85,7 +85,7 @@ class Dpo(Stage):
         context.execution.layout.check_model(shape, [shape.context])
         objective, reference = Objective.from_config(config), None
         level, answers = objective.of_reference, None
-        data = read_pairs(context, start, shape, single=objective.has_mismatches)
+        data = read_pairs(context, start)
         if objective.has_mismatches:
             answers = AnswerCounts.from_data(data)
             data = with_mismatches(data, shape.context)
@@ -168,7 +168,7 @@ class Reference(Dpo):
         config, start = context.config, context.one("checkpoint")
         shape = read_config(start)
         context.execution.layout.check_model(shape, [shape.context])
-        data = read_pairs(context, start, shape)
+        data = read_pairs(context, start)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
             place(model, context.execution, how, prefixes=False, weights=weights)
@@ -219,8 +219,7 @@ class Reward(Stage):
         shape = read_config(start)
         described = start.read_json("tokenizer_config.json")
         special = SpecialTokens.from_config(read_tokenizer(start), described)
-        # The token that is scored takes a place too.
-        data = read_pairs(context, start, shape, longest=shape.context - 1, whole=True)
+        data = read_pairs(context, start)
         data = scored_answers(data, special.padding)
         margins_N = None
         if config.margin is not None:
