@@ -179,9 +179,10 @@ MODEL_KINDS = (
     ),
     Kind(
         name="token_shards",
-        version=3,
+        version=4,
         description="Packed sequences of one length, by source, with the document of every token. "
-        "Those of conversations have marks; version 2 knows none.",
+        "Those of conversations have marks, which version 2 knows none of, and may have weights, "
+        "which version 3 knows none of.",
         tables={
             "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
@@ -200,7 +201,8 @@ MODEL_KINDS = (
         files={
             "shards.json": "dtype, sequence_length, strategy, vocabulary_size, "
             "padded_vocabulary_size, tokenizer (digest), begin_id (or null), end_id, padding_id, "
-            "and by source: shards [{file, sequences, tokens}], sequences, tokens, documents, "
+            "and by source: shards [{file, sequences, tokens; weights (true) if it has them}], "
+            "sequences, tokens, documents, "
             "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
             "repetitive}; of conversations also marks (true) and chat_template.",
@@ -213,6 +215,9 @@ MODEL_KINDS = (
             "0 for padding, else 1, plus 2 for the first token of a conversation, 4 for one that "
             "is learnt, and 8 times the speaker (0 template, 1 system, 2 user, 3 assistant, "
             "4 tool).",
+            "*/*.weights": "Of conversations with weights other than 0 and 1, beside the tokens: "
+            "float32 little-endian [sequences, sequence_length], how much each token counts where "
+            "it is learnt; 0 for padding.",
         },
     ),
     Kind(
