@@ -50,8 +50,9 @@ MODEL_KINDS = (
     ),
     Kind(
         name="preferences",
-        version=2,
-        description="Preference pairs: a prompt, the better and the worse answer.",
+        version=3,
+        description="Preference pairs: a prompt, the better and the worse answer; or one answer "
+        "that is good or bad, which versions 1 and 2 have not.",
         tables={
             "*.parquet": make_table(
                 Column("preference_id", "string", "32 hex digits: hash of snapshot, file, line."),
@@ -61,8 +62,17 @@ MODEL_KINDS = (
                     MESSAGES,
                     "Messages before the answers; the last is the user's or a tool's.",
                 ),
-                Column("chosen", MESSAGES, "The preferred answer: the assistant's, and tools'."),
-                Column("rejected", MESSAGES, "The other answer."),
+                Column(
+                    "chosen",
+                    MESSAGES,
+                    "The preferred answer: the assistant's, and tools'; empty where the row is one "
+                    "undesirable answer.",
+                ),
+                Column(
+                    "rejected",
+                    MESSAGES,
+                    "The other answer; empty where the row is one desirable answer.",
+                ),
                 TOOLS,
                 METADATA,
             )
@@ -169,9 +179,10 @@ MODEL_KINDS = (
     ),
     Kind(
         name="token_shards",
-        version=3,
+        version=4,
         description="Packed sequences of one length, by source, with the document of every token. "
-        "Those of conversations have marks; version 2 knows none.",
+        "Those of conversations have marks, which version 2 knows none of, and may have weights, "
+        "which version 3 knows none of.",
         tables={
             "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
@@ -190,7 +201,8 @@ MODEL_KINDS = (
         files={
             "shards.json": "dtype, sequence_length, strategy, vocabulary_size, "
             "padded_vocabulary_size, tokenizer (digest), begin_id (or null), end_id, padding_id, "
-            "and by source: shards [{file, sequences, tokens}], sequences, tokens, documents, "
+            "and by source: shards [{file, sequences, tokens; weights (true) if it has them}], "
+            "sequences, tokens, documents, "
             "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
             "repetitive}; of conversations also marks (true) and chat_template.",
@@ -203,6 +215,9 @@ MODEL_KINDS = (
             "0 for padding, else 1, plus 2 for the first token of a conversation, 4 for one that "
             "is learnt, and 8 times the speaker (0 template, 1 system, 2 user, 3 assistant, "
             "4 tool).",
+            "*/*.weights": "Of conversations with weights other than 0 and 1, beside the tokens: "
+            "float32 little-endian [sequences, sequence_length], how much each token counts where "
+            "it is learnt; 0 for padding.",
         },
     ),
     Kind(

@@ -171,10 +171,10 @@ def _describe_rows(group: FileGroup, sample: Sequence[SampledFile]) -> FileGroup
         if max(file.bytes for file in sample) > MOST_READ:
             reasons += f" (no row ends within {format_bytes(MOST_READ)}; are they one JSON value?)"
         return replace(group, problem=f"no row can be read: {reasons or 'there is none'}")
+    if rows.pairs >= 0.9 * rows.rows:  # First: an answer with a label reads as a conversation too.
+        return replace(group, use="pairs")
     if rows.conversations >= 0.9 * rows.rows and "text" not in rows.fields:
         return replace(group, use="chat", text_bytes=_estimate(group, sample, rows, rows.spoken))
-    if rows.pairs >= 0.9 * rows.rows:
-        return replace(group, use="pairs")
     likely = [name for name, size in rows.characters.most_common() if size >= 20 * rows.rows]
     if "text" in rows.characters:
         likely = ["text", *(name for name in likely if name != "text")]

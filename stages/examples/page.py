@@ -154,6 +154,8 @@ class PreferenceCounts:
 
     rows: int = 0
     by_source: dict[str, Counter[str]] = field(default_factory=dict)
+    single: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rows of one answer."""
     characters: dict[str, LogHistogram] = field(
         default_factory=lambda: {"chosen": LogHistogram(), "rejected": LogHistogram()}
     )
@@ -165,11 +167,25 @@ class PreferenceCounts:
         lengths = {
             name: message_characters(group[name].combine_chunks()) for name in self.characters
         }
+        present = {
+            name: pc.list_value_length(group[name]).to_numpy() > 0 for name in self.characters
+        }
         for name, values in lengths.items():
-            self.characters[name].add(values)
+            self.characters[name].add(values[present[name]])
+        pairs = present["chosen"] & present["rejected"]
         longer = lengths["chosen"] > lengths["rejected"]
-        add_sums(self.by_source, group["source"], longer=longer.astype(np.int64), **lengths)
-        self.samples.offer("", group)
+        compared = {"longer": longer.astype(np.int64), **lengths}
+        add_sums(
+            self.by_source,
+            group["source"].filter(pa.array(pairs)),
+            **{name: values[pairs] for name, values in compared.items()},
+        )
+        add_sums(
+            self.single,
+            group["source"].filter(pa.array(~pairs)),
+            desirable=present["chosen"][~pairs].astype(np.int64),
+        )
+        self.samples.offer("", group.filter(pa.array(pairs)))
 
 
 def preferences_page(artifact: Artifact) -> list[Figure]:
@@ -181,7 +197,8 @@ def preferences_page(artifact: Artifact) -> list[Figure]:
         counted.add(group)
     note = sample_note(counted.rows, output.rows, "pairs")
     return [
-        _preference_sources(counted, note),
+        *([_preference_sources(counted, note)] if counted.by_source else []),
+        *([_single_sources(counted, note)] if counted.single else []),
         *log_histogram(
             "Characters an answer", "characters", counted.characters, count="answers", note=note
         ),
@@ -199,6 +216,15 @@ def _preference_sources(counted: PreferenceCounts, note: str) -> TableFigure:
         " | chosen is longer:.1%",
         rows,
         sentences(advice, note),
+    )
+
+
+def _single_sources(counted: PreferenceCounts, note: str) -> TableFigure:
+    return make_table(
+        "Single answers by source",
+        "source | answers:, | desirable:.1%",
+        mean_rows(counted.single, "desirable"),
+        note,
     )
 
 

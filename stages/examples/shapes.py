@@ -100,11 +100,40 @@ Parsed = tuple[list[Message], dict[str, MessageFields]]
 def preference_row(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     """The row of the `preferences` table that a data set's row makes.
 
+    Two answers, or one with a `label` (TRL's unpaired rows), whose other side is then empty.
     Raises BadExample: missing_field, prompts_differ, empty_answer, same_answer, role_order, …
     """
+    tools = take_tools(fields)
+    compared = "chosen" in fields or "rejected" in fields
+    labelled = not compared and "completion" in fields and "label" in fields
+    read = _labelled_answer if labelled else _compared_answers
+    (start, prompt_extra), answers = read(fields)
+    check_order(start, last=("user", "tool"))
+    prompt = with_system(fields, start)
+    prompt_extra = shift_positions(prompt_extra, len(prompt) - len(start))
+    texts = [one for one, _ in answers.values()]
+    _drop_repeated(fields, (start, prompt), texts)
+    for answer in texts:
+        if not any(one["content"].strip() or one["tool_calls"] for one in answer):
+            raise BadExample("empty_answer")
+        check_order([*prompt, *answer])
+    if not labelled and _strip_contents(texts[0]) == _strip_contents(texts[1]):
+        raise BadExample("same_answer", texts[0][-1]["content"][:100])
+    extra = {"prompt": prompt_extra, **{side: one for side, (_, one) in answers.items()}}
+    return {
+        "preference_id": origin.id,
+        "source": origin.source,
+        "prompt": prompt,
+        **{side: answers[side][0] if side in answers else [] for side in ("chosen", "rejected")},
+        "tools": tools,
+        "metadata": with_message_fields(fields, extra),
+    }
+
+
+def _compared_answers(fields: dict[str, Any]) -> tuple[Parsed, dict[str, Parsed]]:
+    """Take a prompt and two answers to it out of `fields`."""
     if "chosen" not in fields or "rejected" not in fields:
         raise BadExample("missing_field", rename_hint(fields, ("chosen", "rejected")))
-    tools = take_tools(fields)
     chosen, chosen_extra = _answer(fields.pop("chosen"))
     rejected, rejected_extra = _answer(fields.pop("rejected"))
     prompt_extra: dict[str, MessageFields] = {}
@@ -112,29 +141,19 @@ def preference_row(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
         start, prompt_extra = _prompt(fields)
     else:
         start, chosen, rejected = _split(chosen, rejected)
-    answers = (chosen, rejected)
-    if any(one["role"] in ("user", "system") for answer in answers for one in answer):
+    if any(one["role"] in ("user", "system") for one in (*chosen, *rejected)):
         raise BadExample("prompts_differ", "chosen and rejected differ before their last answer")
-    check_order(start, last=("user", "tool"))
-    prompt = with_system(fields, start)
-    prompt_extra = shift_positions(prompt_extra, len(prompt) - len(start))
-    _drop_repeated(fields, (start, prompt), answers)
-    for answer in answers:
-        if not any(one["content"].strip() or one["tool_calls"] for one in answer):
-            raise BadExample("empty_answer")
-        check_order([*prompt, *answer])
-    if _strip_contents(chosen) == _strip_contents(rejected):
-        raise BadExample("same_answer", chosen[-1]["content"][:100])
-    extra = {"prompt": prompt_extra, "chosen": chosen_extra, "rejected": rejected_extra}
-    return {
-        "preference_id": origin.id,
-        "source": origin.source,
-        "prompt": prompt,
-        "chosen": chosen,
-        "rejected": rejected,
-        "tools": tools,
-        "metadata": with_message_fields(fields, extra),
-    }
+    answers = {"chosen": (chosen, chosen_extra), "rejected": (rejected, rejected_extra)}
+    return (start, prompt_extra), answers
+
+
+def _labelled_answer(fields: dict[str, Any]) -> tuple[Parsed, dict[str, Parsed]]:
+    """Take a prompt, an answer to it and its label out of `fields`."""
+    label = fields.pop("label")
+    if not isinstance(label, int) or label not in (0, 1):
+        raise BadExample("bad_label", f"{label!r} is neither true nor false"[:100])
+    side = "chosen" if label else "rejected"
+    return _prompt(fields), {side: _answer(fields.pop("completion"))}
 
 
 def _answer(value: Any) -> Parsed:

@@ -56,9 +56,10 @@ class Preferences(ExamplesStage):
 
     `chosen` and `rejected` are answers, or whole conversations that agree up to the last answer;
     the prompt is `prompt`, `messages`, `conversations`, `instruction` (with `input`) or `question`.
+    A row may have one answer instead, `completion`, whose `label` is true or false.
     """
 
-    name, version = "preferences", 2
+    name, version = "preferences", 3
     outputs = {"preferences": "preferences"}
     converter = "preference_row"
 

@@ -55,14 +55,12 @@ def _answers(
         yield name, (row["prompt"], row["completion"])
 
 
-def human_pairs(preferences: Iterable[Input], seed: int) -> list[Pair]:
-    """Preference pairs; which answer is A is a seeded draw."""
-    return [
-        _human_pair(row, seed)
-        for one in preferences
-        for shard in one.shards()
-        for row in shard.read().to_pylist()
-    ]
+def human_pairs(preferences: Iterable[Input], seed: int) -> tuple[list[Pair], int]:
+    """Preference pairs, and how many rows hold one answer alone; which is A is a seeded draw."""
+    shards = [shard for one in preferences for shard in one.shards()]
+    rows = [row for shard in shards for row in shard.read().to_pylist()]
+    pairs = [_human_pair(row, seed) for row in rows if row["chosen"] and row["rejected"]]
+    return pairs, len(rows) - len(pairs)
 
 
 def _human_pair(row: Mapping[str, Any], seed: int) -> Pair:

@@ -57,7 +57,9 @@ class Judge(Stage):
         config: JudgeConfig = context.config
         roles = ("a", "b", "preferences", "checkpoint")
         check_request(config, {role for role in roles if context.many(role)})
-        labelled = human_pairs(context.many("preferences"), config.seed)
+        labelled, single = human_pairs(context.many("preferences"), config.seed)
+        if single:
+            context.count(single_answers=single)
         labelled = draw(labelled, config.max_labelled, config.seed)
         pairs: list[Pair] = []
         a, b = context.maybe("a"), context.maybe("b")

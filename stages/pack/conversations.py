@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from stages.pack.documents import (
     IDS,
     MARKS,
     ROW,
+    WEIGHTS,
     excluded_rows,
     sort_by_group,
     write_excluded,
@@ -86,7 +88,8 @@ def fit(
     if len(encoded.ids) > length:
         if too_long == "drop":
             return None, "too_long"
-        encoded = EncodedRow(encoded.ids[:length], encoded.marks[:length], encoded.text)
+        weights = None if encoded.weights is None else encoded.weights[:length]
+        encoded = EncodedRow(encoded.ids[:length], encoded.marks[:length], encoded.text, weights)
         reason = "truncated"
     if not learnt_tokens(encoded.marks):
         return None, "nothing_to_learn"
@@ -103,9 +106,10 @@ def encode_conversations(
 ) -> dict[str, Any]:
     """Encode the conversations of a shard into scratch: `IDS`, `MARKS`, `DOCUMENTS`.
 
-    Those of which no row is left are listed. Returns {"conversations": rows read, "packed": those
-    with a row left, "by_turn": those with a row for each answer, "reasons" and "unused": counts,
-    "samples": some ids by reason, "learnt": tokens, "groups" as `encode_shard` has them}.
+    `WEIGHTS` too, float32, where a message has one other than 0 and 1. Those of which no row is
+    left are listed. Returns {"conversations": rows read, "packed": those with a row left,
+    "by_turn": those with a row for each answer, "reasons" and "unused": counts, "samples": some ids
+    by reason, "learnt": tokens, "groups" as `encode_shard` has them}.
     InputError for an id that the vocabulary does not have.
     """
     chat_format = writing.format(plan)
@@ -114,13 +118,17 @@ def encode_conversations(
     samples: dict[str, list[str]] = {}
     rows: list[dict[str, Any]] = []
     lost: dict[str, list[dict[str, Any]]] = {}
-    with out.open_scratch(IDS) as ids_file, out.open_scratch(MARKS) as marks_file:
+    weighted = _has_weights(item)
+    with ExitStack() as opened:
+        ids_file = opened.enter_context(out.open_scratch(IDS))
+        marks_file = opened.enter_context(out.open_scratch(MARKS))
+        weights_file = opened.enter_context(out.open_scratch(WEIGHTS)) if weighted else None
         for row, made in _encoded(item, chat_format):
             counts["conversations"] += 1
             if isinstance(chat_format, ChatML):
-                unused += count_unused_fields(row["messages"])
+                unused += count_unused_fields(row["messages"], weighted=True)
             elif isinstance(made, list):
-                unused += count_unwritten(row["messages"], made)
+                unused += count_unwritten(row["messages"], made, weighted=True)
             kept, why = _fitted(made, plan.sequence_length, too_long)
             for reason, detail in why.items():
                 reasons[reason] += 1
@@ -135,6 +143,9 @@ def encode_conversations(
                 _check_ids(one, row, plan)
                 ids_file.write(one.ids.astype(plan.dtype).view(np.uint8).data)
                 marks_file.write(one.marks.data)
+                if weights_file is not None:
+                    weights = np.ones(len(one.ids)) if one.weights is None else one.weights
+                    weights_file.write(weights.astype("<f4").view(np.uint8).data)
                 counts["learnt"] += learnt_tokens(one.marks)
                 rows.append(_encoded_row(row, one, plan))
     table, groups = sort_by_group([pa.RecordBatch.from_pylist(rows, schema=ENCODED)])
@@ -152,7 +163,18 @@ def encode_conversations(
         "samples": {reason: names[:3] for reason, names in samples.items()},
         "groups": groups,
         "marked": True,
+        "weighted": weighted,
     }
+
+
+def _has_weights(item: DocumentShard) -> bool:
+    """Whether the assistant says something whose weight is neither 0 nor 1."""
+    return any(
+        message["role"] == "assistant" and message["weight"] not in (None, 0, 1)
+        for group in item.shard.row_groups(["messages"])
+        for messages in group["messages"].to_pylist()
+        for message in messages
+    )
 
 
 def _encoded(

@@ -168,6 +168,7 @@ IDS, DOCUMENTS = "ids", "documents"
 them; a table of Arrow IPC with a row for each of them, by source and split."""
 
 MARKS = "marks"
+WEIGHTS = "weights"
 """Scratch file of conversations: a byte for each of the ids."""
 
 SPLITS = ("train", "held_out")

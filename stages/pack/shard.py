@@ -22,7 +22,15 @@ import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
 from stages.engine.arrays import arrow_array, numpy_array
-from stages.pack.documents import DOCUMENTS, IDS, MARKS, SPLITS, excluded_rows, write_excluded
+from stages.pack.documents import (
+    DOCUMENTS,
+    IDS,
+    MARKS,
+    SPLITS,
+    WEIGHTS,
+    excluded_rows,
+    write_excluded,
+)
 from stages.pack.layout import STRATEGIES, Ints, Layout
 from stages.pack.plan import Plan
 from stages.pack.repetition import runs_without
@@ -51,6 +59,7 @@ class Part:
     rows: int
     tokens: int
     marks: LeftFile | None = None
+    weights: LeftFile | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,7 @@ def make_groups(results: Sequence[ShardResult], sequence_length: int) -> list[Gr
                 group["documents"],
                 group["tokens"],
                 result.left(None, MARKS) if result.value.get("marked") else None,
+                result.left(None, WEIGHTS) if result.value.get("weighted") else None,
             )
             parts.setdefault((group["source"], group["split"]), []).append(part)
     sources = sorted({source for source, _ in parts})
@@ -135,17 +145,24 @@ class Documents:
     ids: list[npt.NDArray[Any]]
     marks: list[npt.NDArray[np.uint8]]
     """Of conversations, those of the tokens in `ids`."""
+    weights: list[npt.NDArray[np.float32]]
+    """The same; empty where every token counts 1."""
 
     @classmethod
     def read(cls, group: Group, dtype: str) -> Documents:
         """Read the tables; ids stay in their files until they are copied."""
-        tables, ids, marks = [], [], []
+        tables, ids, marks, weights = [], [], [], []
+        weighted = any(part.weights is not None for part in group.parts)
         for part in group.parts:
             with pa.memory_map(str(part.documents.path())) as source:
                 tables.append(pa.ipc.open_file(source).read_all().slice(part.first, part.rows))
             ids.append(_map_array(part.ids, dtype))
             if part.marks is not None:
                 marks.append(_map_array(part.marks, "uint8"))
+            if part.weights is not None:
+                weights.append(_map_array(part.weights, "<f4"))
+            elif weighted:
+                weights.append(np.broadcast_to(np.float32(1), ids[-1].shape))
         table = pa.concat_tables(tables).combine_chunks()
         return cls(
             table.select(["doc_id", "language", "content_hash"]),
@@ -155,6 +172,7 @@ class Documents:
             cls._segments(table["repetitive"].combine_chunks()),
             ids,
             marks,
+            weights,
         )
 
     @staticmethod
@@ -173,9 +191,9 @@ def pack_group(
 ) -> dict[str, Any]:
     """Lay out a group without segments that repeat themselves, and write it.
 
-    Returns what `shards_table` adds up: {source, split, file, sequences, tokens, documents,
-    bytes, languages, cut, repetitive, dropped_tokens: {cropped, repetitive}, dropped_documents};
-    occurrences of each token of the train split go to scratch.
+    Returns what `shards_table` adds up: {source, split, file, weights, sequences, tokens,
+    documents, bytes, languages, cut, repetitive, dropped_tokens: {cropped, repetitive},
+    dropped_documents}; occurrences of each token of the train split go to scratch.
     """
     documents = Documents.read(group, plan.dtype)
     key = key_of("pack", plan.seed, group.source, group.split, group.number)
@@ -184,17 +202,18 @@ def pack_group(
     counts = np.zeros(plan.vocabulary_size, dtype=np.int64)
     file = f"{group.path}.tokens"
     with ExitStack() as opened:
-        writer = marks_writer = None
+        writer = None
         for rows, used in sequences(layout, documents, plan):
             tokens = rows[np.arange(plan.sequence_length) < used[:, None]]
             counts += np.bincount(tokens, minlength=len(counts))
             writer = writer or opened.enter_context(out.open(group.split, file))
             writer.write(rows.view(np.uint8).data)
-        for marks in marks_of(layout, documents, plan):
-            marks_writer = marks_writer or opened.enter_context(
-                out.open(group.split, f"{group.path}.marks")
-            )
-            marks_writer.write(marks.data)
+        for values, ending in ((documents.marks, "marks"), (documents.weights, "weights")):
+            writer = None
+            for part in sidecar_of(values, layout, documents, plan):
+                path = f"{group.path}.{ending}"
+                writer = writer or opened.enter_context(out.open(group.split, path))
+                writer.write(part.view(np.uint8).data)
     if layout.sequences:
         table = index_table(layout, documents.table)
         out.write_table(group.split, f"{group.path}.index.parquet", table)
@@ -205,6 +224,7 @@ def pack_group(
         "source": group.source,
         "split": group.split,
         "file": file,
+        "weights": bool(documents.weights),
         "bytes": int(counts @ token_bytes.astype(np.int64)),
         **_account_for_tokens(layout, documents, repetitive, plan.sequence_length),
     }
@@ -221,11 +241,13 @@ def sequences(
         first += len(rows)
 
 
-def marks_of(layout: Layout, documents: Documents, plan: Plan) -> Iterator[npt.NDArray[np.uint8]]:
-    """Some sequences of conversations at a time: the marks of their tokens; of text, nothing."""
-    if documents.marks:
-        padding = np.zeros((), dtype=np.uint8)
-        yield from _laid_out(layout, documents, documents.marks, plan.sequence_length, padding)
+def sidecar_of(
+    values: Sequence[npt.NDArray[Any]], layout: Layout, documents: Documents, plan: Plan
+) -> Iterator[npt.NDArray[Any]]:
+    """Some sequences at a time: the values of their tokens, 0 in padding; nothing of no values."""
+    if values:
+        padding = np.zeros((), dtype=values[0].dtype)
+        yield from _laid_out(layout, documents, values, plan.sequence_length, padding)
 
 
 def _laid_out(
@@ -356,7 +378,8 @@ def shards_table(
             {"shards": [], **dict.fromkeys(SUMS, 0), **{name: {} for name in TABLES}},
         )
         if group["sequences"]:
-            source["shards"].append({n: group[n] for n in ("file", "sequences", "tokens")})
+            shard = {n: group[n] for n in ("file", "sequences", "tokens")}
+            source["shards"].append({**shard, **({"weights": True} if group["weights"] else {})})
         for name in SUMS:
             source[name] += group[name]
         for name in TABLES:

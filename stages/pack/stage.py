@@ -104,7 +104,7 @@ class PackChat(Stage):
     those that are left out.
     """
 
-    name, version, reproducible = "pack_chat", 2, "bytes"
+    name, version, reproducible = "pack_chat", 3, "bytes"
     inputs = {
         "conversations": Many("conversations", at_least=1),
         "tokenizer": One("tokenizer"),

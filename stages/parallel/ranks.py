@@ -98,6 +98,12 @@ class Ranks:
             return value
         return int(self.sum(torch.tensor(value)))
 
+    def sum_float(self, value: float) -> float:
+        """The same of a number that is not whole."""
+        if self.world == 1:
+            return value
+        return float(self.sum(torch.tensor(value, dtype=torch.float64)))
+
     def sum_same_layers(self, value: Tensor) -> Tensor:
         """The sum over ranks that saw other tokens with the same layers, in place."""
         if self.world > 1:

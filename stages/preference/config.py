@@ -48,7 +48,9 @@ class PairsConfig(Config):
     """How pairs are read and put in order, and how a model is updated by them."""
 
     epochs: int = Field(default=1, ge=1, description="Times every pair is seen.")
-    pairs_per_batch: int = Field(default=8, ge=1, description="Pairs of one training step.")
+    pairs_per_batch: int = Field(
+        default=8, ge=1, description="Pairs of one training step, or rows of one answer (kto)."
+    )
     learning_rate: LearningRate = Field(
         default=LearningRate(peak=5e-6, warmup_share=0.1, decay="linear"),
         description="The one phase of the run.",

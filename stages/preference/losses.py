@@ -143,15 +143,17 @@ def bco_pair(pairs: AnswerPairs, settings: LossSettings) -> Tensor:
 
 
 def kto(pairs: AnswerPairs, settings: LossSettings) -> Tensor:
-    """KTO: Ethayarajh et al. 2024 (arXiv 2402.01306), equation 8; the mean of a pair's two answers.
+    """KTO: Ethayarajh et al. 2024 (arXiv 2402.01306), equation 8; half the sum of both answers'.
 
     Each is judged by itself, a chosen one as desirable and a rejected one as undesirable, against
-    the KL of `AnswerPairs`.
+    the KL of `AnswerPairs`. An answer without tokens is none, and adds nothing.
     """
     chosen_P, rejected_P = pairs.ratios
     gain_P = 1 - torch.sigmoid(settings.beta * (chosen_P - pairs.kl))
     loss_P = 1 - torch.sigmoid(settings.beta * (pairs.kl - rejected_P))
-    return (settings.desirable_weight * gain_P + settings.undesirable_weight * loss_P) / 2
+    gain_P = settings.desirable_weight * gain_P * (pairs.chosen_tokens_P > 0)
+    loss_P = settings.undesirable_weight * loss_P * (pairs.rejected_tokens_P > 0)
+    return (gain_P + loss_P) / 2
 
 
 def mean_kl(difference: Tensor) -> Tensor:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from stages.engine.page import Artifact, Axis, Cell, Figure, TableFigure, make_facts, make_table
+from artifacts_schema.errors import InputError
+from stages.engine.page import (
+    Artifact,
+    Axis,
+    Cell,
+    Figure,
+    Pair,
+    PairsFigure,
+    Part,
+    TableFigure,
+    make_facts,
+    make_table,
+)
 from stages.preference.config import WITHOUT_REFERENCE
 
 if TYPE_CHECKING:
     from stages.training.figures import TrainingRun
+    from stages.training.masks import MaskedPair, Piece
+
+SHOWN_PAIRS, PROMPT, HEADING = 3, 600, 200
+"""Pairs whose text is shown; characters of the end of their prompt, and of the heading."""
 UNWRITTEN = {
     "not_rendered": "the chat template does not render them",
     "content_dropped": "the chat template drops something that is said",
@@ -29,6 +46,7 @@ def page(artifact: Artifact) -> list[Figure]:
     run = shared.TrainingRun(artifact, "training_step")
     loss = run.account["loss"]
     name, beta = loss["name"], loss["beta"]
+    answers = run.account.get("answers")
     compares = name not in WITHOUT_REFERENCE
     margins = shared.smoothed(run.metric("reward_margin"), run.window)
     moved: Cell = round(float(margins[-1]) / beta, 4) if math.isfinite(margins[-1]) else None
@@ -52,6 +70,7 @@ def page(artifact: Artifact) -> list[Figure]:
                 "weight of undesirable answers",
                 loss["undesirable_weight"] if name == "kto" else None,
             ),
+            *((f"{one} answers to learn from", n) for one, n in (answers or {}).items()),
             ("log-probability margin won, nats", moved),
         ),
         used_pairs(run),
@@ -69,10 +88,12 @@ def page(artifact: Artifact) -> list[Figure]:
             Axis("share of pairs", format=".3f"),
             run.raw_and_smoothed("accuracy", "reward_accuracy"),
             levels={"chance": 0.5},
-            note="Pairs whose chosen answer is rewarded more, of the pairs of a step. The first "
+            note="Pairs whose chosen answer is rewarded more, of the pairs of a step; of single "
+            "answers the share whose reward is on the right side of beta times the KL. The first "
             "step has none: there the policy is the reference.",
         ),
         *held_out_pairs(run),
+        *masks(artifact),
         *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
     ]
@@ -109,6 +130,7 @@ def reward_figures(artifact: Artifact) -> list[Figure]:
             levels={"chance": 0.5},
             note="Pairs whose chosen answer has the higher score, of the pairs of a step.",
         ),
+        *masks(artifact),
         *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
     ]
@@ -146,6 +168,51 @@ def held_out_pairs(run: TrainingRun) -> list[Figure]:
     cells = [(last["training_step"], last["pairs"], accuracy, low, high, last["loss"])]
     note = "Accuracy: the share whose chosen answer is rewarded more, with Wilson's 95 % interval."
     return [make_table("Held-out pairs", headings, cells, note)]
+
+
+def masks(artifact: Artifact) -> list[Figure]:
+    """Tokens by speaker, and some pairs with what is learnt of them marked.
+
+    Empty where an input was collected since, or the artifact has none.
+    """
+    from stages.engine.protocol import stage_named
+    from stages.preference.masks import first_pairs
+    from stages.preference.pairs import PairReader
+
+    manifest = artifact.manifest
+    try:
+        starts, preferences = artifact.input("checkpoint"), artifact.input("preferences")
+    except InputError:
+        return []
+    if not starts:
+        return []
+    config: Any = stage_named(manifest.stage).Config.parse(manifest.config, where="its config")
+    read = first_pairs(preferences, PairReader.from_config(config, starts[0]), SHOWN_PAIRS)
+    rows = [(one.speaker, one.tokens, one.learnt, one.learnt / one.tokens) for one in read.shares]
+    note = "Of both answers of the first pairs, with their prompts. `ingot show-masks` shows more."
+    headings = "speaker | tokens:, | learnt:, | share learnt:.1%"
+    tokens = make_table("Tokens by speaker", headings, rows, note)
+    pairs = tuple(map(_masked_pair, read.pairs))
+    marked = "Marked, between ⟦ and ⟧: what the loss is of."
+    return [tokens, PairsFigure("What is learnt of pairs", pairs, marked)] if pairs else [tokens]
+
+
+def _masked_pair(pair: MaskedPair) -> Pair:
+    from stages.engine.tally import excerpt
+
+    prompt = "".join(one.text for one in pair.prompt)
+    cut = f"… {prompt[-PROMPT:]}" if len(prompt) > PROMPT else prompt
+    left, right = (_parts(cut, side[len(pair.prompt) :]) if side else () for side in pair.sides)
+    requests = [one.text for one in pair.prompt if one.speaker in ("user", "tool")]
+    heading = excerpt(requests[-1] if requests else prompt, HEADING)
+    return Pair(heading, "chosen", "rejected", left, right, (("source", pair.source),))
+
+
+def _parts(prompt: str, answer: Sequence[Piece]) -> tuple[Part, ...]:
+    marked = (
+        Part(f"⟦{one.text}⟧" if one.learnt else one.text, differs=one.learnt) for one in answer
+    )
+    return Part(prompt), *marked
 
 
 def reference_facts(artifact: Artifact) -> TableFigure:

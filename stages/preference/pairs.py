@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, Input
-from stages.model.config import ModelConfig
-from stages.model.files import read_tokenizer
+from stages.model.files import read_config, read_tokenizer
+from stages.preference.config import DpoConfig, PairsConfig, ReferenceConfig, RewardConfig
 from stages.tokens.chat import CHAT_TEMPLATE, count_unused_fields
 from stages.tokens.chat_template import default_template, read_template
 from stages.tokens.vocabulary import SpecialTokens
@@ -28,6 +29,7 @@ from stages.training.chat_format import (
     choose_format,
     count_unwritten,
 )
+from stages.training.config import TooLong
 from stages.training.examples import Example, ExampleSet, ReadRow, fit_example, read_examples
 from stages.training.token_marks import LEARNT
 
@@ -43,53 +45,80 @@ DROPPED = (
 the first otherwise once the next follows."""
 COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
 SIDES = ("chosen", "rejected")
+NO_ANSWER = Example(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool))
+"""In place of the other side of a single answer: it takes no place in a row of tokens."""
 
 
-def read_pairs(
-    context: Context,
-    start: Input,
-    shape: ModelConfig,
-    *,
-    longest: int | None = None,
-    whole: bool = False,
-) -> ExampleSet:
-    """All pairs of the role (chosen, rejected), each with its prompt in the model's context.
+EncodedPair = tuple[list[EncodedRow] | Refused | None, ...]
+"""The chosen and the rejected answer; None where a row has none."""
 
-    `longest` is the most predictions of a sequence, by default as many as the context has tokens.
-    A sequence ends with its last learnt token, or `whole` as the template ends it.
-    They are written by the chat template of the checkpoint `start`, or in ChatML where it has none.
-    Errors are those of `read_examples`; InputError too for a template of no use, and for ChatML if
-    the tokenizer has no tokens for turns.
+
+@dataclass(frozen=True)
+class PairReader:
+    """How a stage reads rows of preferences for the model of a checkpoint.
+
+    `longest` is the most predictions of a sequence. A sequence ends with its last learnt token, or,
+    `scored`, as the template ends it. With `single`, rows of one answer are read too, `NO_ANSWER`
+    on their other side; else they are an InputError.
     """
-    config, tokenizer = context.config, read_tokenizer(start)
-    longest = shape.context if longest is None else longest
-    described = start.read_json("tokenizer_config.json")
-    template = read_template(start)
-    chat_format = choose_format(
-        CHAT_TEMPLATE if template is None else default_template(template),
-        tokenizer,
-        SpecialTokens.from_config(tokenizer, described),
-        described,
-        config.date,
-        Learning(),
-    )
-    check_format(chat_format)
 
-    def read(rows: Sequence[Mapping[str, Any]]) -> Iterator[ReadRow]:
-        for row, (chosen, rejected) in zip(rows, encode_pairs(chat_format, rows), strict=True):
-            if isinstance(chat_format, ChatML):
+    format: ChatML | JinjaFormat
+    longest: int
+    too_long: TooLong
+    vocabulary_size: int
+    scored: bool = False
+    single: bool = False
+
+    @classmethod
+    def from_config(cls, config: PairsConfig | ReferenceConfig, start: Input) -> PairReader:
+        """By the config of a stage, and the checkpoint that it starts with.
+
+        Answers are written by the chat template of the checkpoint, or in ChatML where it has none.
+        InputError for a template of no use, and for ChatML if the tokenizer has no tokens for
+        turns.
+        """
+        tokenizer, described = read_tokenizer(start), start.read_json("tokenizer_config.json")
+        template, shape = read_template(start), read_config(start)
+        chat_format = choose_format(
+            CHAT_TEMPLATE if template is None else default_template(template),
+            tokenizer,
+            SpecialTokens.from_config(tokenizer, described),
+            described,
+            config.date,
+            Learning(),
+        )
+        check_format(chat_format)
+        scored = isinstance(config, RewardConfig)
+        return cls(
+            format=chat_format,
+            longest=shape.context - scored,  # The token that is scored takes a place too.
+            too_long=config.too_long,
+            vocabulary_size=shape.vocabulary_size,
+            scored=scored,
+            single=isinstance(config, DpoConfig) and config.loss_name == "kto",
+        )
+
+    def read(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[ReadRow]:
+        """The answers of each row as examples, or why it is left out."""
+        if not self.single:
+            _check_pairs(rows)
+        for row, answers in zip(rows, encode_pairs(self.format, rows), strict=True):
+            if isinstance(self.format, ChatML):
                 unused = count_unused_fields(row["prompt"], learnt=False)
                 unused += count_unused_fields([*row["chosen"], *row["rejected"]])
             else:
-                unused = _unwritten(row, chosen, rejected)
-            yield _read_pair((chosen, rejected), unused)
+                unused = _unwritten(row, answers)
+            yield self._read_pair(answers, unused)
 
-    def _read_pair(encoded: Sequence[list[EncodedRow] | Refused], unused: Counter[str]) -> ReadRow:
+    def _read_pair(self, answers: EncodedPair, unused: Counter[str]) -> ReadRow:
         examples, changed = [], None
-        for one in encoded:
-            example, reason = _example(one, whole)
+        for one in answers:
+            if one is None:
+                examples.append(NO_ANSWER)
+                continue
+            example, reason = _example(one, self.scored)
             if example is not None:
-                example, reason = fit_example(example, longest, config.too_long)
+                example, reason = fit_example(example, self.longest, self.too_long)
             if example is None:
                 return ReadRow(None, reason, unused)
             examples.append(example)
@@ -98,19 +127,37 @@ def read_pairs(
             return ReadRow(None, "equal_answers", unused)
         return ReadRow(tuple(examples), changed, unused)
 
+
+def read_pairs(context: Context, start: Input) -> ExampleSet:
+    """All pairs of the role (chosen, rejected), each with its prompt in the model's context.
+
+    Errors are those of `read_examples` and of `PairReader`.
+    """
+    reader = PairReader.from_config(context.config, start)
     return read_examples(
         context,
         COLUMNS,
-        read,
+        reader.read,
         noun="pair",
         dropped=DROPPED,
-        vocabulary_size=shape.vocabulary_size,
+        vocabulary_size=reader.vocabulary_size,
     )
+
+
+def _check_pairs(rows: Sequence[Mapping[str, Any]]) -> None:
+    """InputError for a row of one answer."""
+    for row in rows:
+        if not (row["chosen"] and row["rejected"]):
+            raise InputError(
+                f"{row['source']} {row['preference_id']} is one answer with a label, no pair",
+                where="preferences",
+                hint="only a `preference` step with `loss: kto` learns from single answers",
+            )
 
 
 def encode_pairs(
     chat_format: ChatML | JinjaFormat, rows: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[list[EncodedRow] | Refused, ...]]:
+) -> Iterator[EncodedPair]:
     """Both answers of each pair, after the prompt, as `chat_format` encodes them.
 
     Of the prompt nothing is learnt, also not what the assistant says in it.
@@ -122,9 +169,11 @@ def encode_pairs(
         }
         for row in rows
         for side in SIDES
+        if row[side]
     ]
     encoded = chat_format.encode(conversations)
-    yield from zip(encoded, encoded, strict=True)
+    for row in rows:
+        yield tuple(next(encoded) if row[side] else None for side in SIDES)
 
 
 def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example | None, str | None]:
@@ -140,19 +189,15 @@ def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example 
     return Example(encoded[0].ids[:stop], learnt[0][:stop]), None
 
 
-def _unwritten(
-    row: Mapping[str, Any],
-    chosen: list[EncodedRow] | Refused,
-    rejected: list[EncodedRow] | Refused,
-) -> Counter[str]:
+def _unwritten(row: Mapping[str, Any], answers: EncodedPair) -> Counter[str]:
     """What the template did not write of a pair; the prompt is looked for beside one answer."""
-    counts = Counter[str]()
-    for messages, encoded in (
-        ([*row["prompt"], *row["chosen"]], chosen),
-        (row["rejected"], rejected),
-    ):
+    counts, prompt = Counter[str](), row["prompt"]
+    for side, encoded in zip(SIDES, answers, strict=True):
+        if encoded is None:
+            continue
         if not isinstance(encoded, Refused):
-            counts += count_unwritten(messages, encoded)
+            counts += count_unwritten([*prompt, *row[side]], encoded)
+        prompt = []
     return counts
 
 

@@ -28,20 +28,21 @@ class PairsTask(Task):
     """Mean loss over the pairs of a step; a micro-batch holds whole pairs."""
 
     columns = (
-        Column("pairs", "int64", "Preference pairs of the step."),
+        Column("pairs", "int64", "Preference pairs, or single answers, of the step."),
         Column("chosen_reward", "float64", "Mean reward of the chosen answers."),
         Column("rejected_reward", "float64", "Mean reward of the rejected answers."),
         Column("reward_margin", "float64", "Mean reward of chosen over rejected answers."),
         Column(
             "reward_accuracy",
             "float64",
-            "Share of pairs whose chosen answer is rewarded more.",
+            "Share of pairs whose chosen answer is rewarded more; of single answers, the share "
+            "whose reward is on the right side of beta times the KL.",
         ),
     )
 
     held_out_columns = (
-        Column("pairs", "int64", "Preference pairs that were measured."),
-        Column("right", "int64", "Of these: pairs whose chosen answer is rewarded more."),
+        Column("pairs", "int64", "Preference pairs, or single answers, that were measured."),
+        Column("right", "int64", "Of these: as `reward_accuracy` counts them."),
     )
 
     def __init__(
@@ -73,17 +74,19 @@ class PairsTask(Task):
         for number, part in enumerate(parts, start=1):
             self.runtime.prepare_backward(model, last=number == len(parts))
             losses, loss, tokens = self.losses(model, part, batch, prepared)
-            yield MicroBatch(
-                loss,
-                tokens,
-                {
-                    "pairs": torch.tensor(len(part)),
-                    "chosen": losses.chosen_reward_P.sum(),
-                    "rejected": losses.rejected_reward_P.sum(),
-                    "margin": losses.margin_P.sum(),
-                    "right": (losses.margin_P > 0).sum(),
-                },
-            )
+            yield MicroBatch(loss, tokens, self.sums(losses, part, prepared))
+
+    def sums(
+        self, losses: PreferenceLosses, part: NDArray[np.int64], prepared: Any
+    ) -> dict[str, Tensor]:
+        """What `measures` reads, summed over the pairs of `part`."""
+        return {
+            "pairs": torch.tensor(len(part)),
+            "chosen": losses.chosen_reward_P.sum(),
+            "rejected": losses.rejected_reward_P.sum(),
+            "margin": losses.margin_P.sum(),
+            "right": (losses.margin_P > 0).sum(),
+        }
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
         """Rewards, their margin and accuracy over the step."""
@@ -102,15 +105,17 @@ class PairsTask(Task):
         if not len(pairs):
             return []
         prepared = self.prepare(model, pairs)
-        total, right = 0.0, 0
+        total, counts = 0.0, {"pairs": 0, "right": 0}
         for part in self.parts(pairs):
             losses, loss, _ = self.losses(model, part, pairs, prepared)
             total += loss.double().item()
-            right += int((losses.margin_P > 0).sum())
+            sums = self.sums(losses, part, prepared)
+            counts = {name: count + int(sums[name]) for name, count in counts.items()}
         ranks = self.runtime.ranks
-        sums_2 = ranks.sum(torch.tensor([total, right], dtype=torch.float64, device=ranks.device))
-        total, right = float(sums_2[0]), round(float(sums_2[1]))
-        return [HeldOut("all", total, None, counts={"pairs": len(pairs), "right": right})]
+        summed = torch.tensor([total, *counts.values()], dtype=torch.float64, device=ranks.device)
+        total, *numbers = ranks.sum(summed).tolist()
+        measured = {name: round(number) for name, number in zip(counts, numbers, strict=True)}
+        return [HeldOut("all", total, None, counts=measured)]
 
     def parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""

@@ -65,13 +65,13 @@ class Dpo(Stage):
         from dataclasses import asdict
 
         from stages.model.files import read_config
+        from stages.preference.kto import AnswerCounts, KtoTask, with_mismatches
         from stages.preference.pairs import DROPPED, read_pairs
         from stages.preference.task import (
             Objective,
             PreferenceTask,
             read_reference,
             reference_log_probabilities,
-            with_mismatches,
         )
         from stages.training.adapters import attach_to_start, describe_adapter
         from stages.training.examples import ExampleClock
@@ -83,7 +83,15 @@ class Dpo(Stage):
         config, start = context.config, context.one("checkpoint")
         shape = read_config(start)
         context.execution.layout.check_model(shape, [shape.context])
-        data = read_pairs(context, start, shape)
+        objective, reference = Objective.from_config(config), None
+        level, answers = objective.of_reference, None
+        data = read_pairs(context, start)
+        if objective.has_mismatches:
+            answers = AnswerCounts.from_data(data)
+            data = with_mismatches(data, shape.context)
+            level = None if level is None else answers.loss_of_reference(objective.settings)
+            if (advice := answers.advice(objective.settings)) is not None:
+                context.log.warning("%s", advice)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
@@ -92,16 +100,14 @@ class Dpo(Stage):
                 model, weights = attach_to_start(started, config.adapter, config.seed)
                 context.log.info("%s", describe_adapter(model))
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
-            objective, reference = Objective.from_config(config), None
-            if objective.has_mismatches:
-                data = with_mismatches(data, shape.context)
             made = context.maybe("reference")
             if made is not None:
                 reference = read_reference(context, made, data, objective)
             elif objective.has_reference:
                 # With the policy's kernels: both are rounded alike, and equal before an update.
                 reference = reference_log_probabilities(context, model, data, how)
-            task = PreferenceTask(data, reference, clock, how, shape.context, objective)
+            kind = KtoTask if objective.has_mismatches else PreferenceTask
+            task = kind(data, reference, clock, how, shape.context, objective)
             phase = schedule([(clock.steps, config.learning_rate)], where=self.name)
             settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
             run = fit(context, model, task, settings, attention=attention)
@@ -112,8 +118,9 @@ class Dpo(Stage):
                 "name": objective.name,
                 **asdict(objective.settings),
                 "sft_weight": objective.sft_weight,
-                "of_reference": objective.of_reference,
+                "of_reference": level,
             },
+            **({} if answers is None else {"answers": asdict(answers)}),
             "pairs": data.account(DROPPED),
         }
         write_run(context, run, account)
@@ -123,10 +130,10 @@ class Preference(Dpo):
     """Learn from preference pairs by a loss of one's choice; `dpo` is this with `loss: sigmoid`.
 
     Losses that compare with a reference take the checkpoint itself, as `dpo` does; simpo, orpo and
-    cpo have none, and spend no pass on it.
+    cpo have none, and spend no pass on it. kto learns from single answers with a label too.
     """
 
-    name, version = "preference", 2
+    name, version = "preference", 3
     Config = PreferenceConfig
 
 
@@ -162,7 +169,7 @@ class Reference(Dpo):
         config, start = context.config, context.one("checkpoint")
         shape = read_config(start)
         context.execution.layout.check_model(shape, [shape.context])
-        data = read_pairs(context, start, shape)
+        data = read_pairs(context, start)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
             place(model, context.execution, how, prefixes=False, weights=weights)
@@ -213,8 +220,7 @@ class Reward(Stage):
         shape = read_config(start)
         described = start.read_json("tokenizer_config.json")
         special = SpecialTokens.from_config(read_tokenizer(start), described)
-        # The token that is scored takes a place too.
-        data = read_pairs(context, start, shape, longest=shape.context - 1, whole=True)
+        data = read_pairs(context, start)
         data = scored_answers(data, special.padding)
         margins_N = None
         if config.margin is not None:

@@ -11,7 +11,7 @@ B rows, L tokens, P pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from stages.preference.losses import (
     LossSettings,
     PreferenceLosses,
     loss_of_reference,
-    mean_kl,
     preference_losses,
 )
 from stages.preference.pairs_task import PairsTask
@@ -62,31 +61,6 @@ class AnswerLogProbabilities:
     mismatched_P: Tensor | None = None
 
 
-def with_mismatches(data: ExampleSet, context: int) -> ExampleSet:
-    """Each pair with a third sequence: its prompt, and the chosen answer of the next pair.
-
-    In at most `context` tokens. The last pair has the first one's, so a pair has one partner in
-    every run. UsageError for a single pair.
-    """
-    if len(data.rows) < 2:
-        raise UsageError("kto needs two pairs at least: one has no other's answer", where="loss")
-    following = [*data.rows[1:], data.rows[0]]
-    rows = [
-        (*pair, _mismatch(pair[0], other[0], context))
-        for pair, other in zip(data.rows, following, strict=True)
-    ]
-    return replace(data, rows=rows)
-
-
-def _mismatch(own: Example, other: Example, context: int) -> Example:
-    """The prompt of `own`, cut so that a token of an answer fits, then the answer of `other`."""
-    prompt = min(int(np.argmax(own.trained)), context)
-    begin = int(np.argmax(other.trained))
-    ids = np.concatenate([own.ids[:prompt], other.ids[begin:]])
-    learnt = np.concatenate([np.zeros(prompt, dtype=bool), other.trained[begin:]])
-    return Example(ids, learnt).cut(context)
-
-
 def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int, pieces: int = 1) -> Rows:
     """All answers of every pair in rows of at most `context` tokens; see `pack_rows`."""
     return pack_rows([answer for pair in pairs for answer in pair], context, pieces)
@@ -97,10 +71,10 @@ def answer_log_probabilities(
 ) -> AnswerLogProbabilities:
     """Under `model`, of the answers in `rows` as `pack_pairs` arranged them, two of each pair; to
     be called on all ranks, each with rows of its own."""
-    return AnswerLogProbabilities(*_log_probabilities(model, rows, pairs, 2, runtime))
+    return AnswerLogProbabilities(*sum_log_probabilities(model, rows, pairs, 2, runtime))
 
 
-def _log_probabilities(
+def sum_log_probabilities(
     model: nn.Module, rows: Rows, pairs: int, each: int, runtime: Runtime
 ) -> Tensor:
     """[each, P] of so many answers of each pair."""
@@ -225,7 +199,7 @@ def _compute(
         part = slice(number * size, (number + 1) * size)
         pairs = data.rows[part]
         rows = pack_pairs(pairs, length, runtime.parallel.pieces)
-        computed_NP = _log_probabilities(model, rows, len(pairs), each, runtime)
+        computed_NP = sum_log_probabilities(model, rows, len(pairs), each, runtime)
         if counts:
             answers_NP[:, part] = computed_NP
         context.progress(part.start, len(data.rows), unit="reference pairs")
@@ -287,30 +261,16 @@ class PreferenceTask(PairsTask):
         self.targets_N2 = np.array(targets, dtype=np.int64).reshape(-1, 2)
         """[pairs, 2] learnt tokens of the chosen and of the rejected answer."""
 
-    @torch.no_grad()
-    def prepare(self, model: nn.Module, batch: NDArray[np.int64]) -> Tensor | float:
-        """kto's estimate over all pairs of `batch`, on all ranks; 0 for other losses."""
-        if not self.objective.has_mismatches:
-            return 0.0
-        reference = None if self.reference is None else self.reference.mismatched_P
-        assert reference is not None, "kto's reference has mismatched answers"
-        ranks, device = self.runtime.ranks, self.runtime.device
-        total = torch.zeros((), dtype=torch.float32, device=device)
-        for part in self.parts(batch):
-            alone = [self.data.rows[index][2:] for index in part.tolist()]
-            rows = pack_pairs(alone, self.context, self.runtime.parallel.pieces)
-            (policy_P,) = _log_probabilities(model, rows, len(part), 1, self.runtime)
-            kept_P = on_device(reference[torch.from_numpy(part)], device)
-            total += (policy_P - kept_P).sum()
-        mean = ranks.sum(total[None])[0] / len(batch)
-        return mean_kl(mean)
+    def weight(self, batch: NDArray[np.int64]) -> float:
+        """By what the summed losses of `batch` are divided."""
+        return len(batch)
 
     def losses(
         self,
         model: nn.Module,
         part: NDArray[np.int64],
         batch: NDArray[np.int64],
-        prepared: Tensor | float = 0.0,
+        prepared: Any,
     ) -> tuple[PreferenceLosses, Tensor, int]:
         """See `PairsTask.losses`; `prepared` is kto's KL."""
         pairs = [self.data.rows[index][:2] for index in part.tolist()]
@@ -331,12 +291,12 @@ class PreferenceTask(PairsTask):
                 *reference,
                 targets_P2[:, 0],
                 targets_P2[:, 1],
-                prepared,
+                0.0 if prepared is None else prepared,
             ),
             self.objective.settings,
         )
-        loss = losses.loss_P.sum() / len(batch)
-        if self.objective.sft_weight:
-            tokens = int(self.targets_N2[batch, 0].sum())
+        loss = losses.loss_P.sum() / self.weight(batch)
+        tokens = int(self.targets_N2[batch, 0].sum())
+        if self.objective.sft_weight and tokens:
             loss = loss - self.objective.sft_weight * policy.chosen_P.sum() / tokens
         return losses, loss, rows.tokens

@@ -165,6 +165,12 @@ class RunSetup:
         shards = TokenShards(inputs["train"])
         held_out = HeldOutSet.from_inputs(inputs.get("held_out", ()), config.max_held_out_sequences)
         check_tokenizer(tokenizer, shards, held_out.shards)
+        if config.distillation is not None and shards.is_weighted:
+            raise UsageError(
+                "a teacher's divergence has no weights, and some messages have other than 0 and 1",
+                where="distillation",
+                hint="leave it out, or take the weights out of the data",
+            )
         plan = make_plan(config, shards, start)
         return cls(
             config=config,

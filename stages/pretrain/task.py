@@ -246,7 +246,9 @@ class PretrainTask(Task):
         world = ranks.layout.rows
         own = rank_rows(total, ranks.row, world)
         batch = clock_batch(self.shards, self.clock, training_step, rank=ranks.row, world=world)
-        rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
+        rows = Rows(
+            batch.tokens_BL, batch.targets_BL, batch.documents_BL, weights_BL=batch.weights_BL
+        )
         if self.prefixes:
             rows = self.objective.rows(rows, training_step, own.start)
         groups_BL = self.groups.numbers(
@@ -262,11 +264,14 @@ class PretrainTask(Task):
         return Sequences(training_step, rows, groups_BL, filled, own.start, records_BL)
 
     def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
-        """The step's sequences in micro-batches; the loss is a mean over all their targets."""
+        """The step's sequences in micro-batches; the loss is a mean over all their targets, by
+        weight."""
         if self.rope is not None:
             self.rope.at(model, batch.training_step)
         batch = batch.of_context(self.runtime.ranks)
-        targets = self.runtime.ranks.sum_number(batch.rows.targets)
+        targets: float = self.runtime.ranks.sum_number(batch.rows.targets)
+        if self.shards.is_weighted:
+            targets = self.runtime.ranks.sum_float(batch.rows.weight)
         parts = list(batch.split(self.runtime.micro_batch))
         rows_of_parts = [rows for rows, _ in parts]
         noisy: AbstractContextManager[None] = nullcontext()
@@ -286,7 +291,7 @@ class PretrainTask(Task):
                 yield MicroBatch(trained.loss, part.tokens, sums)
 
     def _passes(
-        self, model: nn.Module, batch: Sequences, parts: Sequence[Rows], targets: int
+        self, model: nn.Module, batch: Sequences, parts: Sequence[Rows], targets: float
     ) -> Iterator[tuple[int | None, TrainedRows]]:
         """See `Runtime.passes`; with a teacher its divergence is in the loss."""
         if self.teacher is None or batch.records_BL is None:
@@ -294,7 +299,7 @@ class PretrainTask(Task):
             return
         size = self.runtime.micro_batch
         records = [batch.records_BL[n * size : (n + 1) * size] for n in range(len(parts))]
-        yield from self.teacher.passes(self.runtime, model, parts, records, targets=targets)
+        yield from self.teacher.passes(self.runtime, model, parts, records, targets=int(targets))
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
         """Loss, bits per byte, targets and tokens by source and language; what else is learnt."""

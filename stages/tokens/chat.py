@@ -167,15 +167,18 @@ def format_message(message: Mapping[str, Any]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def count_unused_fields(messages: Iterable[Mapping[str, Any]], learnt: bool = True) -> Counter[str]:
+def count_unused_fields(
+    messages: Iterable[Mapping[str, Any]], learnt: bool = True, weighted: bool = False
+) -> Counter[str]:
     """How many messages have what neither the rendered text nor the training holds, by what it is.
 
     Of weights, `render_segments` uses 0 and 1 of the assistant's messages, and 0 of others; of
-    messages that are not `learnt` (a prompt), 0 alone.
+    messages that are not `learnt` (a prompt), 0 alone. `weighted` training uses all of the
+    assistant's.
     """
     counts = Counter[str]()
     for message in messages:
-        used = (0, 1) if learnt and message["role"] == "assistant" else (0,)
+        own = learnt and message["role"] == "assistant"
         calls = message.get("tool_calls") or ()
         ids = [message.get("tool_call_id"), *(call["id"] for call in calls)]
         weight = message.get("weight")
@@ -184,7 +187,8 @@ def count_unused_fields(messages: Iterable[Mapping[str, Any]], learnt: bool = Tr
         )
         counts["messages_with_name_unused"] += message.get("name") is not None
         counts["messages_with_tool_call_id_unused"] += any(one is not None for one in ids)
-        counts["messages_with_weight_unused"] += weight is not None and weight not in used
+        is_used = weight is None or weight == 0 or (own and (weighted or weight == 1))
+        counts["messages_with_weight_unused"] += not is_used
     return +counts
 
 

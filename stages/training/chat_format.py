@@ -49,11 +49,15 @@ PROTECTED = "\ufdd0"
 
 @dataclass(frozen=True)
 class EncodedRow:
-    """Token ids and marks (see `token_marks`) of one row, and its text as it was rendered."""
+    """Token ids and marks (see `token_marks`) of one row, and its text as it was rendered.
+
+    `weights` is how much each token counts where it is learnt, if not all count 1.
+    """
 
     ids: npt.NDArray[np.int64]
     marks: npt.NDArray[np.uint8]
     text: str
+    weights: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,9 @@ class Learning:
         tokens: LocatedTokens,
         answers: Sequence[Span],
         contents: Sequence[tuple[int, int, str]],
+        weights: Sequence[float],
     ) -> EncodedRow:
-        """`tokens` of `text`, with marks; `answers` are what may be learnt, in order.
+        """`tokens` of `text`, with marks; `answers` are what may be learnt, in order, by `weights`.
 
         `contents` says whose text is where, besides answers. A token is learnt if all of it is.
         """
@@ -95,7 +100,12 @@ class Learning:
         for span in self._spans(text, answers):
             learnt |= _inside(starts, stops, span)
         learnt[:1] = False
-        return EncodedRow(ids, make_marks(learnt, speakers), text)
+        weights_N = None
+        if any(weight != 1 for weight in weights):
+            weights_N = np.ones(len(ids), dtype=np.float32)
+            for answer, weight in zip(answers, weights, strict=True):
+                weights_N[_inside(starts, stops, answer)] = weight
+        return EncodedRow(ids, make_marks(learnt, speakers), text, weights_N)
 
     def _spans(self, text: str, answers: Sequence[Span]) -> Iterator[Span]:
         spans = {
@@ -148,9 +158,17 @@ class ChatML:
             elif part.trained:
                 answers.append(span)
         text = "".join(part.text for part in parts)
+        own = (one for one in row["messages"] if one["role"] == "assistant")
+        weights = [weight for one in own if (weight := _weight(one)) != 0]
         return self.learning.mark(
-            text, locate_tokens(self.tokenizer, parts, self._known), answers, contents
+            text, locate_tokens(self.tokenizer, parts, self._known), answers, contents, weights
         )
+
+
+def _weight(message: Mapping[str, Any]) -> float:
+    """How much its tokens count where they are learnt."""
+    weight = message.get("weight")
+    return 1.0 if weight is None else weight
 
 
 def _speakers(row: Mapping[str, Any]) -> Iterator[str]:
@@ -216,9 +234,11 @@ class JinjaFormat:
             for call in (call for one in messages for call in one.get("tool_calls", ())):
                 if (name := call["function"]["name"]) not in made["text"]:
                     return Refused("content_dropped", f"the call of '{name}'")
-            answers = []
+            answers: list[Span] = []
+            weights: list[float] = []
             for number, start, stop, exact in made["answers"]:
-                if row["messages"][number].get("weight") == 0:
+                weight = _weight(row["messages"][number])
+                if weight == 0:
                     continue
                 ends = [match.end() for match in self._special.finditer(made["text"], 0, stop)]
                 if not ends or ends[-1] <= start:
@@ -226,14 +246,19 @@ class JinjaFormat:
                 if not exact:
                     start = max((end for end in ends if end <= start), default=start)
                 answers.append((start, ends[-1]))
+                weights.append(weight)
             if answers or len(answer["rows"]) == 1:
-                encoded.append(self._row(made["text"], answers, contents))
+                encoded.append(self._row(made["text"], answers, contents, weights))
         if self.learning.scope != "assistant":
             encoded = encoded[-1:]  # Its text is that of the whole conversation.
         return encoded
 
     def _row(
-        self, text: str, answers: Sequence[Span], contents: Sequence[tuple[int, int, str]]
+        self,
+        text: str,
+        answers: Sequence[Span],
+        contents: Sequence[tuple[int, int, str]],
+        weights: Sequence[float],
     ) -> EncodedRow:
         """Encode a row in one pass, as `transformers` does, but for what is protected.
 
@@ -249,7 +274,7 @@ class JinjaFormat:
         if any(((tokens.starts < one) & (one < tokens.stops)).any() for one, _ in answers):
             borders = [place for answer in answers for place in answer]
             tokens = locate_tokens(self.tokenizer, list(_cut(parts, borders)))
-        return self.learning.mark(clean, tokens, answers, contents)
+        return self.learning.mark(clean, tokens, answers, contents, weights)
 
     def _parts(self, text: str) -> Iterator[Segment]:
         """The text cut around what is protected, without the marks of it."""
@@ -400,15 +425,19 @@ def check_format(chat_format: ChatML | JinjaFormat) -> bool:
 
 
 def count_unwritten(
-    messages: Sequence[Mapping[str, Any]], rows: Sequence[EncodedRow]
+    messages: Sequence[Mapping[str, Any]], rows: Sequence[EncodedRow], weighted: bool = False
 ) -> Counter[str]:
-    """What a template did not write of messages, and weights other than 0 and 1."""
+    """What a template did not write of messages, and weights other than 0 and 1.
+
+    `weighted` training uses all weights of the assistant's messages.
+    """
     counts = Counter[str]()
     for one in messages:
         thought, weight = (one.get("reasoning") or "").strip(), one.get("weight")
         lacking = bool(thought) and not any(thought in made.text for made in rows)
         counts["messages_with_reasoning_unused"] += lacking
-        counts["messages_with_weight_unused"] += weight is not None and weight not in (0, 1)
+        is_used = weight in (None, 0, 1) or (weighted and one["role"] == "assistant")
+        counts["messages_with_weight_unused"] += not is_used
     return +counts
 
 

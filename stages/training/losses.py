@@ -179,15 +179,23 @@ def linear_cross_entropy(x_MD: Tensor, layer: OutputLayer, targets_M: Tensor) ->
 
 
 def mean_cross_entropy(
-    x_MD: Tensor, layer: OutputLayer, targets_M: Tensor, *, divisor: float, z_loss: float = 0.0
+    x_MD: Tensor,
+    layer: OutputLayer,
+    targets_M: Tensor,
+    *,
+    divisor: float,
+    z_loss: float = 0.0,
+    weights_M: Tensor | None = None,
 ) -> MeanLoss:
-    """Sum over tokens of `-log p(target) + z_loss · log²Z`, over `divisor`.
+    """Sum over tokens of `-log p(target) + z_loss · log²Z`, times a weight, over `divisor`.
 
     Z is the sum of the exponentials of a token's logits. The second term keeps them from drifting:
     Chowdhery et al. 2022, PaLM (arXiv 2204.02311), section 5, with 1e-4.
     """
     return MeanLoss(
-        *_MeanLoss.apply(x_MD, layer.weight_VD, targets_M, layer, divisor, z_loss)  # type: ignore[no-untyped-call]
+        *_MeanLoss.apply(  # type: ignore[no-untyped-call]
+            x_MD, layer.weight_VD, targets_M, layer, divisor, z_loss, weights_M
+        )
     )
 
 
@@ -201,17 +209,19 @@ class _MeanLoss(Function):
         layer: OutputLayer,
         divisor: float,
         z_loss: float,
+        weights_M: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         losses_M, log_z_M = x_MD.new_empty((2, len(x_MD)), dtype=_wide(layer.dtype))
         products = _Products(x_MD, targets_M, layer)
         for part in layer.chunks(len(x_MD)):
-            losses_M[part], log_z_M[part] = products.differentiate(part, z_loss=z_loss)
+            factor_M = None if weights_M is None else weights_M[part]
+            losses_M[part], log_z_M[part] = products.differentiate(part, z_loss, factor_M)
         ctx.gradients, ctx.divisor = (products.by_x_MD, products.by_weight_VD), divisor
         ctx.types = x_MD.dtype, weight_VD.dtype
         ctx.mark_non_differentiable(losses_M, log_z_M)
         ctx.set_materialize_grads(False)
-        penalty = z_loss * log_z_M.square().sum() if z_loss else 0.0
-        return (losses_M.sum() + penalty) / divisor, losses_M, log_z_M
+        penalty = z_loss * weighted_sum(log_z_M.square(), weights_M) if z_loss else 0.0
+        return (weighted_sum(losses_M, weights_M) + penalty) / divisor, losses_M, log_z_M
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
@@ -223,7 +233,12 @@ class _MeanLoss(Function):
             one.mul_(by_loss / ctx.divisor).to(dtype)
             for one, dtype in zip(gradients, ctx.types, strict=True)
         )
-        return *results, None, None, None, None
+        return *results, None, None, None, None, None
+
+
+def weighted_sum(values_M: Tensor, weights_M: Tensor | None) -> Tensor:
+    """The sum of values, times weights where there are any."""
+    return values_M.sum() if weights_M is None else (values_M * weights_M).sum()
 
 
 class _TokenLosses(Function):
@@ -313,8 +328,9 @@ def _add_product(sum_VD: Tensor, left_MV: Tensor, right_MD: Tensor) -> None:
 class TrainedRows:
     """What `Arithmetic.train` gives; `loss` alone can be differentiated, once.
 
-    `loss` is `cross_entropy` and `z_loss` together, each a sum over tokens that is divided by the
-    step's count of targets; `losses_BL` are the cross-entropies of the tokens.
+    `loss` is `cross_entropy` and `z_loss` together, each a sum over tokens, times their weights if
+    they have any, that is divided by the step's count of targets, or sum of their weights;
+    `losses_BL` are the cross-entropies of the tokens, without weights.
     """
 
     loss: Tensor
@@ -364,9 +380,10 @@ class Arithmetic:
         return targets.spread(made).view(rows.targets_BL.shape)
 
     def train(
-        self, model: nn.Module, rows: Rows, *, targets: int, z_loss: float = 0.0
+        self, model: nn.Module, rows: Rows, *, targets: float, z_loss: float = 0.0
     ) -> TrainedRows:
-        """What `rows` contribute to a training step that learns `targets` tokens in all.
+        """What `rows` contribute to a training step that learns `targets` tokens in all, or tokens
+        of so much weight.
 
         Cheaper than `losses` where a mean is what is learnt; its `loss` is differentiated once.
         """
@@ -381,16 +398,21 @@ class Arithmetic:
         layers: range | None = None,
         states: Tensor | None = None,
         *,
-        targets: int,
+        targets: float,
         z_loss: float = 0.0,
     ) -> TrainedRows | Tensor:
         """`train`; of layers that end before the last, the states after them."""
         tokens = TargetTokens.from_rows(rows, self.device)
-        divisor = max(targets, 1)
+        divisor = targets or 1
 
         def mean_loss(x_ND: Tensor, layer: OutputLayer) -> MeanLoss:
             return mean_cross_entropy(
-                tokens.select(x_ND), layer, tokens.targets_M, divisor=divisor, z_loss=z_loss
+                tokens.select(x_ND),
+                layer,
+                tokens.targets_M,
+                divisor=divisor,
+                z_loss=z_loss,
+                weights_M=tokens.weights_M,
             )
 
         made = self.forward(model, rows, mean_loss, layers, states)
@@ -400,8 +422,8 @@ class Arithmetic:
         return TrainedRows(
             loss,
             tokens.spread(losses_M).view(rows.targets_BL.shape),
-            losses_M.sum() / divisor,
-            z_loss * log_z_M.square().sum() / divisor,
+            weighted_sum(losses_M, tokens.weights_M) / divisor,
+            z_loss * weighted_sum(log_z_M.square(), tokens.weights_M) / divisor,
         )
 
     def forward(
@@ -461,6 +483,7 @@ class TargetTokens:
     index_M: Tensor
     inverse_N: Tensor
     targets_M: Tensor
+    weights_M: Tensor | None = None
 
     @classmethod
     def from_rows(cls, rows: Rows, device: torch.device) -> TargetTokens:
@@ -469,7 +492,11 @@ class TargetTokens:
         inverse_N = np.full(targets_N.size, len(index_M), dtype=np.int64)
         inverse_N[index_M] = np.arange(len(index_M))
         arrays = (index_M, inverse_N, targets_N[index_M])
-        return cls(*(on_device(array, device) for array in arrays))
+        weights_M = None
+        if rows.weights_BL is not None:
+            weights_M = on_device(rows.weights_BL.ravel()[index_M], device)
+        index, inverse, targets = (on_device(array, device) for array in arrays)
+        return cls(index, inverse, targets, weights_M)
 
     def select(self, x_ND: Tensor) -> Tensor:
         """[M, D] The rows that have a target."""

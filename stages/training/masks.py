@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,32 @@ class MaskedConversation:
 
 
 @dataclass(frozen=True)
+class MaskedPair:
+    """Two answers to one prompt, each after it; None where there is no such answer."""
+
+    preference_id: str
+    source: str
+    chosen: tuple[Piece, ...] | None
+    rejected: tuple[Piece, ...] | None
+
+    @property
+    def sides(self) -> tuple[tuple[Piece, ...] | None, tuple[Piece, ...] | None]:
+        """Chosen, rejected."""
+        return self.chosen, self.rejected
+
+    @property
+    def prompt(self) -> tuple[Piece, ...]:
+        """The pieces that both begin with; of a single answer those before what is learnt."""
+        if self.chosen is None or self.rejected is None:
+            alone = self.chosen or self.rejected or ()
+            return tuple(takewhile(lambda piece: not piece.learnt, alone))
+        both = takewhile(
+            lambda two: two[0] == two[1], zip(self.chosen, self.rejected, strict=False)
+        )
+        return tuple(one for one, _ in both)
+
+
+@dataclass(frozen=True)
 class Share:
     """Tokens of a speaker, and how many of them are learnt."""
 
@@ -50,10 +76,15 @@ class Share:
 
 @dataclass(frozen=True)
 class Masks:
-    """Some conversations, and all tokens that were read, by speaker."""
+    """Some conversations or pairs, and all tokens that were read, by speaker.
+
+    `dropped` counts rows that are not learnt, by reason.
+    """
 
     conversations: tuple[MaskedConversation, ...]
     shares: tuple[Share, ...]
+    pairs: tuple[MaskedPair, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -95,7 +126,7 @@ def masks_of(
         for row, pieces in enumerate(shards.documents_of(*chosen)):
             for piece in pieces[: most - len(conversations)]:
                 place = slice(piece.start, piece.start + piece.length)
-                parts = _pieces(
+                parts = cut_pieces(
                     tokenizer, ids_BL[row, place], speakers_BL[row, place], learnt_BL[row, place]
                 )
                 source = shards.sources[int(chosen[0][row])]
@@ -104,7 +135,7 @@ def masks_of(
     return Masks(tuple(conversations), shares)
 
 
-def _pieces(
+def cut_pieces(
     tokenizer: Tokenizer,
     ids: NDArray[np.integer],
     speakers: NDArray[np.int64],

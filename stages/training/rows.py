@@ -44,7 +44,8 @@ class Rows:
 
     Targets are int64, which is what cross entropy takes. A token sees those before it in its
     document, and all of the document's that `prefix_BL` marks; None marks none. `positions_BL` are
-    given where they are not the distances from the first token of each document in the row.
+    given where they are not the distances from the first token of each document in the row,
+    `weights_BL` (how much each target counts in training) where not all are 1.
     """
 
     tokens_BL: Integers
@@ -52,6 +53,7 @@ class Rows:
     documents_BL: Integers
     prefix_BL: NDArray[np.bool_] | None = None
     positions_BL: NDArray[np.int64] | None = None
+    weights_BL: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens_BL)
@@ -65,6 +67,13 @@ class Rows:
     def targets(self) -> int:
         """Targets that count."""
         return int((self.targets_BL != IGNORED).sum())
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights of the targets."""
+        if self.weights_BL is None:
+            return self.targets
+        return float(self.weights_BL[self.targets_BL != IGNORED].sum(dtype=np.float64))
 
     def offsets(self) -> NDArray[np.int32]:
         """[N + 1] Where the N pieces begin among the B · L tokens, then B · L.
@@ -91,6 +100,7 @@ class Rows:
             more(self.documents_BL, PADDED),
             None if self.prefix_BL is None else more(self.prefix_BL, 0),
             None if self.positions_BL is None else more(self.positions_BL, 0),
+            None if self.weights_BL is None else more(self.weights_BL, 1),
         )
 
     def take(self, rows: slice | NDArray[np.bool_]) -> Rows:

@@ -241,7 +241,7 @@ class Runtime(Arithmetic):
             set_last_micro_batch(model, self.parallel, last=last, layers=layers)
 
     def passes(
-        self, model: nn.Module, parts: Sequence[Rows], *, targets: int, z_loss: float = 0.0
+        self, model: nn.Module, parts: Sequence[Rows], *, targets: float, z_loss: float = 0.0
     ) -> Iterator[tuple[int | None, TrainedRows]]:
         """What is to be differentiated for the micro-batches `parts` of a training step, in order.
 

@@ -82,6 +82,7 @@ class ShardTables:
         input_of: list[NDArray[np.int32]] = []
         counts: list[NDArray[np.int64]] = []
         ends = [0]
+        weighted: list[bool] = []
         sizes = [{file.path: file.bytes for file in artifact.files} for artifact in inputs]
         for source in self.sources:
             languages = Counter[str]()
@@ -91,6 +92,7 @@ class ShardTables:
                 entry = table["sources"][named[number][source]]
                 files, rows = self._files(source, entry, artifact, sizes[number])
                 paths += files
+                weighted += [bool(shard.get("weights")) for shard in entry["shards"]]
                 counts.append(rows)
                 input_of.append(np.full(len(files), number, dtype=np.int32))
                 languages.update(entry["languages"])
@@ -105,6 +107,8 @@ class ShardTables:
         self.input_of = np.concatenate([np.zeros(0, dtype=np.int32), *input_of])
         self.marked = marked[self.input_of]
         """Whether each file has one of marks beside it, since it holds conversations."""
+        self.weighted = np.array(weighted, dtype=np.bool_)
+        """Whether each file has one of weights beside it."""
         self.edges = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.sequences)])
         self.ends = np.array(ends, dtype=np.int64)
         self.bases = self.edges[self.ends]

@@ -46,8 +46,8 @@ from stages.training.token_marks import IGNORED, PADDED, cut_by_marks
 
 __all__ = ["IGNORED", "PADDED", "Batch", "TokenShards", "cut_into_segments", "spread"]
 
-TOKENS, MARKS = ".tokens", ".marks"
-"""Endings of the files of token ids, and of those with the marks of conversations."""
+TOKENS, MARKS, WEIGHTS = ".tokens", ".marks", ".weights"
+"""Endings of the files of token ids, and of those with the marks and weights of conversations."""
 
 _MOST_OPEN = 1024
 _READ = os.O_RDONLY | os.O_CLOEXEC
@@ -59,7 +59,8 @@ class Batch:
 
     `targets_BL` is the next token of the same segment, or `IGNORED`; `documents_BL` numbers the
     segments of a row from 0, `PADDED` in padding; `sources_B` are positions in
-    `TokenShards.sources`, `sequences_B` numbers within the source.
+    `TokenShards.sources`, `sequences_B` numbers within the source; `weights_BL` is how much each
+    target counts, None where all count 1.
     """
 
     tokens_BL: NDArray[np.int32]
@@ -67,6 +68,7 @@ class Batch:
     documents_BL: NDArray[np.int32]
     sources_B: Indices
     sequences_B: Indices
+    weights_BL: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens_BL)
@@ -126,6 +128,7 @@ class TokenShards:
         self._inputs, self._tables = tuple(inputs), tables
         self._files = ShardFiles(self._inputs, tables)
         self._marks = ShardFiles(self._inputs, tables, MARKS)
+        self._weights = ShardFiles(self._inputs, tables, WEIGHTS)
         self._spoken = ShardLanguages(self._inputs, tables)
 
     @property
@@ -181,7 +184,14 @@ class TokenShards:
         if marked_B.any():
             marks_BL = self.marks(sources_B[marked_B], sequences_B[marked_B])
             targets_BL[marked_B], documents_BL[marked_B] = cut_by_marks(raw_BL[marked_B], marks_BL)
-        return Batch(raw_BL.astype(np.int32), targets_BL, documents_BL, sources_B, sequences_B)
+        weights_BL, weighted_B = None, self._tables.weighted[files_B]
+        if weighted_B.any():
+            weights_BL = np.ones(raw_BL.shape, dtype=np.float32)
+            read_BL = self._weights.read(files_B[weighted_B], lines_B[weighted_B], np.dtype("<f4"))
+            weights_BL[weighted_B, :-1] = read_BL[:, 1:]  # As targets are the next tokens.
+        return Batch(
+            raw_BL.astype(np.int32), targets_BL, documents_BL, sources_B, sequences_B, weights_BL
+        )
 
     def marks(self, sources_B: Indices, sequences_B: Indices) -> NDArray[np.uint8]:
         """[B, L] The marks (token_marks.py) of the named sequences, which hold conversations.
@@ -192,6 +202,11 @@ class TokenShards:
         if not self._tables.marked[files_B].all():
             raise ValueError("sequences of text have no marks")
         return self._marks.read(files_B, lines_B, np.dtype(np.uint8))
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some tokens count more or less than 1 where they are learnt."""
+        return bool(self._tables.weighted.any())
 
     @property
     def chat_template(self) -> str | None:

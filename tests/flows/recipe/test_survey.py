@@ -155,6 +155,7 @@ def test_parquet_and_compressed_rows_are_read(write, tmp_path):
         ({"instruction": "a", "input": "", "output": "b"}, "chat"),
         ({"prompt": "a", "completion": "b"}, "chat"),
         ({"prompt": "a", "chosen": "b", "rejected": "c"}, "pairs"),
+        ({"prompt": "a", "completion": "b", "label": False}, "pairs"),
         ({"text": "a text", "prompt": "a", "completion": "b"}, "text"),
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ from artifacts_schema.errors import InputError, Stopped, UsageError
 from stages.judge.journal import Answer, Journal
 from stages.judge.stage import ANSWERS, JOURNAL, Judge, open_journal
 
+from .conftest import message as said
 from .judge_server import completion
 
 SHOWN = re.compile(r"<answer \w+>\n(.*?)\n</answer", re.DOTALL)
@@ -243,6 +244,21 @@ def test_a_checkpoint_judges_by_the_likelier_letter_and_equal_ones_tie(
     wider = run_stage(Judge, {**config, "dtype": "float64"}, {**inputs, "checkpoint": [checkpoint]})
     requests = read_table(wider, "answers", "answers.parquet")["request"].to_pylist()
     assert not set(requests) & {row["request"] for row in rows}
+
+
+def test_rows_of_one_answer_are_left_out_and_counted(serve, judge, given, scores):
+    rows = [
+        {"preference_id": f"{n:032x}", "source": "people", "tools": None, "metadata": "{}",
+         "prompt": [said("user", f"Question {n}?")],
+         "chosen": [said("assistant", f"A good answer {n}.")],
+         "rejected": [said("assistant", f"A poor answer {n}.")] if n % 3 else []}
+        for n in range(12)
+    ]  # fmt: skip
+    made = judge(
+        serve(prefers_good), {"preferences": [given("preferences", {"00000.parquet": rows})]}
+    )
+    assert made.counts["single_answers"] == 4
+    assert scores(made)["human/people", "agreement"]["count"] == 8
 
 
 def test_what_cannot_be_judged_is_refused(run_stage, checkpoint, evaluation, preferences):

@@ -223,7 +223,7 @@ def test_what_chatml_does_not_hold_is_counted_and_logged(pack_chat, caplog):
     assert found == {
         "messages_with_name_unused": 1,
         "messages_with_reasoning_unused": 1,
-        "messages_with_weight_unused": 2,
+        "messages_with_weight_unused": 1,
     }
     assert manifest.counts["nothing_to_learn"] == 1
     assert any("messages with name, which" in one.getMessage() for one in caplog.records)
@@ -260,7 +260,7 @@ def test_a_template_of_the_tokenizer_or_a_snapshot_writes(
     rows[0]["messages"][2].update(reasoning="which it does not write", weight=0.5)
     own = pack_chat(rows, files=files, sequence_length=512)
     assert own.counts["messages_with_reasoning_unused"] == 1
-    assert own.counts["messages_with_weight_unused"] == 1
+    assert "messages_with_weight_unused" not in own.counts
     assert own.counts["rows_by_turn"] == 4
     assert own.conservation.out == 8
     shards = TokenShards([read_input(own, "train")])
@@ -290,3 +290,66 @@ def test_a_pattern_that_matches_nothing_is_refused(pack_chat):
     last = pack_chat([conversation(1, answers=2), conversation(2)], learn="last")
     both = pack_chat([conversation(1, answers=2), conversation(2)])
     assert 0 < last.counts["learnt_tokens"] < both.counts["learnt_tokens"]
+
+
+# Weights of messages -----------------------------------------------------------------------------
+
+
+def weights_of(manifest, read_input) -> dict[str, set[float]]:
+    """conversation id → weights of its targets, as training reads them."""
+    shards = TokenShards([read_input(manifest, "train")])
+    results: dict[str, set[float]] = {}
+    for source in shards.sources:
+        batch = shards.batch(*every(shards, source))
+        weights = batch.weights_BL
+        for row, pieces in enumerate(shards.documents_of(*every(shards, source))):
+            for number, piece in enumerate(pieces):
+                own = (batch.documents_BL[row] == number) & (batch.targets_BL[row] != IGNORED)
+                values = np.ones(1) if weights is None else weights[row, own]
+                results[piece.doc_id] = set(np.unique(values).tolist())
+    return results
+
+
+@pytest.mark.parametrize("template", [None, TEMPLATE])
+def test_weights_between_0_and_1_lie_beside_the_tokens_that_they_are_of(
+    pack_chat, read_input, tokenizer, tokenizer_files, template
+):
+    files = tokenizer_files(tokenizer)
+    if template is not None:
+        files["tokenizer_config.json"] = {
+            **files["tokenizer_config.json"],
+            "chat_template": template,
+        }
+    rows = [conversation(i) for i in range(8)]
+    for row, weight in zip(rows, (0.25, 1.0, None, 0.3, 0.0, 2.5), strict=False):
+        row["messages"][2].update(weight=weight)
+    manifest = pack_chat(rows, files=files, max_bad_share=0.2, sequence_length=64)
+    assert "messages_with_weight_unused" not in manifest.counts
+    made = weights_of(manifest, read_input)
+    names = [row["conversation_id"] for row in rows]
+    expected = [{0.25}, {1.0}, {1.0}, {float(np.float32(0.3))}, None, {2.5}, {1.0}, {1.0}]
+    assert [made.get(name) for name in names] == expected
+
+
+def test_each_turn_has_its_own_weight(pack_chat, read_input, tokenizer):
+    row = conversation(1, answers=3)
+    for place, weight in ((2, 0.5), (4, 0.0), (6, 0.125)):
+        row["messages"][place].update(weight=weight)
+    shards = TokenShards([read_input(pack_chat([row, conversation(2)]), "train")])
+    batch = shards.batch(*every(shards, "made"))
+    weighed = {}
+    for place in zip(*np.nonzero(batch.targets_BL != IGNORED), strict=True):
+        weighed.setdefault(float(batch.weights_BL[place]), []).append(batch.targets_BL[place])
+    texts = {w: tokenizer.decode(ids, skip_special_tokens=False) for w, ids in weighed.items()}
+    said = [row["messages"][place]["content"] + "<|im_end|>" for place in (2, 6)]
+    assert {texts[0.5], texts[0.125]} == set(said)
+    assert set(texts) == {0.5, 0.125, 1.0}
+
+
+def test_without_such_weights_the_shards_are_what_they_were(pack_chat, read_input):
+    rows = [conversation(i) for i in range(8)]
+    rows[1]["messages"][2].update(weight=0.0)
+    rows[2]["messages"][2].update(weight=1.0)
+    made = read_input(pack_chat(rows, max_bad_share=0.2), "train")
+    assert not [path for path in made.paths() if path.endswith(".weights")]
+    assert not TokenShards([made]).is_weighted

@@ -21,7 +21,7 @@ from stages.engine.spec import StageSpec
 from stages.model.config import ModelShape
 from stages.pack.stage import PackChat
 from stages.parallel.layout import Layout
-from stages.preference.stage import Dpo
+from stages.preference.stage import Dpo, Preference
 from stages.pretrain.config import PretrainConfig, SftConfig
 from stages.pretrain.stage import Sft
 from stages.training.config import TrainingExecution
@@ -32,7 +32,7 @@ EXECUTION = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every"
 RATE = {"warmup_share": 0.2, "decay": "linear"}
 
 
-def config_of(stage, batch=7, epochs=2, noise=0.0, adapter=None):
+def config_of(stage, batch=7, epochs=2, noise=0.0, adapter=None, **more):
     """No batch can be divided by the ranks, and dpo's last is smaller."""
     common = {"precision": "fp32", "held_out_every": 3, "adapter": adapter}
     if stage is Sft:
@@ -41,9 +41,10 @@ def config_of(stage, batch=7, epochs=2, noise=0.0, adapter=None):
         return {**common, "phases": phases, "embedding_noise": noise}
     rate = {"peak": 1e-3, **RATE}
     own = {"held_out_share": 0.2, "epochs": epochs, "pairs_per_batch": batch}
-    return {**common, **own, "learning_rate": rate}
+    return {**common, **own, "learning_rate": rate, **more}
 
 
+WEIGHTS = [0.25, None, 1.5, 0.1]
 COLOURS = ["blue", "green", "red", "grey"]
 LAYOUTS = {
     "copies": {"data": 2},
@@ -58,14 +59,24 @@ LAYOUTS = {
 }
 
 
-def data(stage, rows):
-    """Conversations or pairs of very different lengths."""
+def data(stage, rows, weighted=False):
+    """Conversations or pairs of very different lengths, or single answers."""
     answers = [" ".join(COLOURS[: i % 4 + 1]) for i in range(rows)]
     questions = ["what is the colour of " + "the man " * (i % 9) + str(i) for i in range(rows)]
     names = [f"{i:032x}" for i in range(rows)]
     if stage is Sft:
         return "conversations", [
-            conversation(name, message("user", q), message("assistant", a), source="ab"[i % 2])
+            conversation(
+                name,
+                message("user", q),
+                {**message("assistant", a), "weight": WEIGHTS[i % 4] if weighted else None},
+                source="ab"[i % 2],
+            )
+            for i, (name, q, a) in enumerate(zip(names, questions, answers, strict=True))
+        ]
+    if stage is Preference:
+        return "preferences", [
+            {**preference(name, q, a, a), "rejected" if i % 3 else "chosen": []}
             for i, (name, q, a) in enumerate(zip(names, questions, answers, strict=True))
         ]
     return "preferences", [
@@ -108,15 +119,16 @@ def tune(run_stage, store, packed_inputs, checkpoint, given, read_table, read_in
     """
     inputs = {}
 
-    def run(stage, layout=None, rows=24, **config):
-        if stage not in inputs:
-            role, content = data(stage, rows)
+    def run(stage, layout=None, rows=24, weighted=False, **config):
+        if (stage, weighted) not in inputs:
+            role, content = data(stage, rows, weighted)
             made = given(role, {"00000.parquet": content})
-            inputs[stage] = {"checkpoint": [checkpoint], role: [made]}
+            inputs[stage, weighted] = {"checkpoint": [checkpoint], role: [made]}
             if stage is Sft:
-                inputs[stage] = packed_inputs(checkpoint, made)
+                inputs[stage, weighted] = packed_inputs(checkpoint, made)
         execution = {**EXECUTION, "layout": layout or {}}
-        manifest = run_stage(stage, config_of(stage, **config), inputs[stage], execution)
+        config = config_of(stage, **config)
+        manifest = run_stage(stage, config, inputs[stage, weighted], execution)
         metrics, held_out = (
             read_table(manifest, "training_run", f"{name}.parquet").to_pydict()
             for name in ("metrics", "held_out")
@@ -209,6 +221,36 @@ def test_ranks_see_the_noise_of_one_process(tune, layout):
     _, quiet, quiet_held_out, _ = tune(Sft)
     assert quiet["loss"][0] != expected["loss"][0]
     assert quiet_held_out["loss"][0] == pytest.approx(held_out["loss"][0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "copies",
+        *(
+            pytest.param(one, marks=pytest.mark.full)
+            for one in ("parts", "tensor", "pipeline", "context")
+        ),
+    ],
+)
+def test_ranks_weigh_messages_as_one_process_does(tune, name):
+    _, metrics, held_out, weights = tune(Sft, LAYOUTS[name], weighted=True)
+    _, expected, expected_held_out, expected_weights = tune(Sft, weighted=True)
+    assert_alike(metrics, expected)
+    assert_alike(held_out, expected_held_out)
+    for parameter, weight in expected_weights.items():
+        assert np.allclose(weights[parameter], weight, atol=1e-4), parameter
+    _, plain, _, _ = tune(Sft)
+    assert plain["loss"][0] != expected["loss"][0]
+
+
+def test_ranks_judge_single_answers_as_one_process_does(tune):
+    _, metrics, held_out, weights = tune(Preference, LAYOUTS["copies"], loss="kto")
+    _, expected, expected_held_out, expected_weights = tune(Preference, loss="kto")
+    assert_alike(metrics, expected)
+    assert_alike(held_out, expected_held_out)
+    for parameter, weight in expected_weights.items():
+        assert np.allclose(weights[parameter], weight, atol=1e-4), parameter
 
 
 @pytest.mark.parametrize("name", ["tensor", "pipeline", "context"])

@@ -1,8 +1,6 @@
 """The dpo stage: loss and margins against arithmetic, the kept reference, kills."""
 
 import math
-from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +12,8 @@ from stages.examples.messages import message
 from stages.model.files import read_model
 from stages.preference.page import page
 from stages.preference.stage import Dpo, Preference, Reference
-from stages.preference.task import with_mismatches
 from stages.tokens.chat import render_segments
-from stages.training.examples import ExampleSet, encode_example
+from stages.training.examples import encode_example
 from tests.stages.preference.answers import answer_segments
 
 QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
@@ -320,27 +317,3 @@ def test_a_reference_of_other_weights_or_settings_is_refused(shared, dpo):
         shared(Preference, made, loss="simpo", **TINY)
     with pytest.raises(UsageError, match="mismatched answers"):
         shared(Preference, made, loss="kto", **TINY)
-
-
-def test_a_mismatched_sequence_has_ones_prompt_and_the_next_ones_answer(tokenizer):
-    pairs = [
-        tuple(
-            encode_example(tokenizer, answer_segments([said(f"say {n}", "user")], [said(text)]))
-            for text in (f"yes {n}", "no")
-        )
-        for n in ("blue", "green", "red")
-    ]
-    data = ExampleSet(
-        ["a", "b", "c"], pairs, ["s"] * 3, np.arange(3), np.arange(0), Counter(), Counter()
-    )
-    rows = with_mismatches(data, 64).rows
-    texts = [tokenizer.decode(row[2].ids.tolist(), skip_special_tokens=False) for row in rows]
-    assert ["say blue" in texts[0], "yes green" in texts[0]] == [True, True]
-    assert ["say red" in texts[2], "yes blue" in texts[2]] == [True, True]
-    learnt = tokenizer.decode(
-        rows[0][2].ids[rows[0][2].trained].tolist(), skip_special_tokens=False
-    )
-    assert learnt == "yes green<|im_end|>"
-    assert len(with_mismatches(data, 12).rows[0][2]) == 12
-    with pytest.raises(UsageError, match="two pairs at least"):
-        with_mismatches(replace(data, rows=pairs[:1]), 64)

@@ -38,3 +38,28 @@ def test_pairs_tell_how_often_the_longer_answer_is_chosen(
     assert pairs["p2"].right[0].text == "<b>" + "r" * 17
     assert not pairs["p2"].right[0].differs
     assert page["Turned away, by reason (rows)"].labels == ("same_answer",)
+
+
+def test_single_answers_have_a_table_of_their_own(
+    store: Store, run_stage: Any, snapshot: Any
+) -> None:
+    files = {
+        "a.jsonl": lines(
+            {"prompt": "p1", "completion": "c" * 30, "label": True},
+            {"prompt": "p2", "completion": "c" * 20, "label": True},
+            {"prompt": "p3", "completion": "c" * 10, "label": False},
+            {"prompt": "p4", "completion": "c" * 10, "label": True},
+            {"prompt": "p5", "chosen": "c" * 10, "rejected": "r"},
+        )
+    }
+    manifest = run_stage(Preferences, {}, {"snapshot": snapshot(files)})
+    found = make_page(Preferences, Artifact(store, manifest))
+    page: dict[str, Any] = {figure.title: figure for figure in found}
+    assert page["Single answers by source"].rows == (("a", 4, 0.75),)
+    assert page["Preference pairs by source"].rows == (("a", 1, 10, 1, 1),)
+    lengths = page["Characters an answer"]
+    assert {series.name: sum(series.values) for series in lengths.series} == {
+        "chosen": 4,
+        "rejected": 2,
+    }
+    assert [pair.heading for pair in page["Preference pairs"].pairs] == ["p5"]

@@ -45,9 +45,34 @@ def test_shapes_of_data_sets(fields: dict[str, Any]) -> None:
     assert json.loads(made["metadata"]) == {"margin": 2}
 
 
+@pytest.mark.parametrize("label", [True, False, 1, 0])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prompt": "q", "completion": "yes"},
+        {"prompt": [USER], "completion": [GOOD]},
+        {"instruction": "q", "input": "", "completion": "yes"},
+    ],
+)
+def test_an_answer_with_a_label_is_a_row_of_one_side(fields: dict[str, Any], label: Any) -> None:
+    """TRL's unpaired rows, standard and conversational."""
+    made = preference_row({**fields, "label": label, "score": 2}, ORIGIN)
+    sides = ([GOOD], []) if label else ([], [GOOD])
+    assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], *sides)
+    assert json.loads(made["metadata"]) == {"score": 2}
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
+        ({"prompt": "q", "completion": "yes", "label": "good"}, "bad_label"),
+        ({"prompt": "q", "completion": "yes", "label": 0.5}, "bad_label"),
+        ({"prompt": "q", "completion": "yes", "label": 2}, "bad_label"),
+        ({"prompt": "q", "completion": " ", "label": True}, "empty_answer"),
+        ({"prompt": "q", "completion": [USER, GOOD], "label": True}, "role_order"),
+        ({"completion": "yes", "label": True}, "missing_field"),
+        ({"prompt": "q", "completion": "yes"}, "missing_field"),
+        ({"prompt": "q", "completion": "yes", "label": True, "chosen": "a"}, "missing_field"),
         ({"prompt": "q", "chosen": "yes"}, "missing_field"),
         ({"chosen": "yes", "rejected": "no"}, "missing_field"),
         ({"prompt": "q", "chosen": "yes", "rejected": " yes\n"}, "same_answer"),

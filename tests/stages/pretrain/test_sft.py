@@ -9,10 +9,15 @@ from safetensors.torch import load
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine.protocol import Upstream
 from stages.examples.messages import message
+from stages.model.files import read_model
 from stages.pack.stage import PackChat
 from stages.pretrain.config import PhaseConfig, SftConfig
+from stages.pretrain.plan import clock_of_run
 from stages.pretrain.stage import Sft
+from stages.training.losses import weighted_sum
 from stages.training.run_plan import check_adapter_layout
+from stages.training.sample_clock import clock_batch
+from stages.training.token_shards import IGNORED, TokenShards
 
 LENGTH = 128
 SHAPE = {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "context": LENGTH}
@@ -20,13 +25,13 @@ COLOURS = ["the cat", "sat on a", "mat", "and a dog", "ran far"]
 RATE = {"peak": 1e-2, "warmup_share": 0.2, "decay": "linear"}
 
 
-def conversation(number):
+def conversation(number, weight=None):
     return {
         "conversation_id": f"{number:032x}",
         "source": "ab"[number % 2],
         "messages": [
             message("user", COLOURS[number % 5]),
-            message("assistant", COLOURS[number % 4]),
+            message("assistant", COLOURS[number % 4], weight=weight),
         ],
         "tools": None,
         "metadata": "{}",
@@ -66,7 +71,17 @@ def sft(run_stage, given, packed, pretrain, read_input):
         how = {**how, "preflight": "off", "tensorboard": False, **(execution or {})}
         return run_stage(Sft, config, inputs, how)
 
-    run.text, run.shards = text["train"], shards
+    def pack(rows):
+        return run_stage(
+            PackChat,
+            {"sequence_length": LENGTH, "held_out_share": 0.0},
+            {
+                "conversations": [given("conversations", {"0.parquet": rows})],
+                "tokenizer": text["tokenizer"],
+            },
+        )
+
+    run.text, run.shards, run.pack = text["train"], shards, pack
     run.start = read_input(start, "checkpoint")
     return run
 
@@ -246,3 +261,96 @@ def test_noise_does_not_depend_on_micro_batches(sft, read_input):
     )
     for name, weight in first.items():
         torch.testing.assert_close(second[name], weight, rtol=0, atol=1e-5)
+
+
+# Weights of messages -----------------------------------------------------------------------------
+
+WEIGHTS = [0.25, None, 0.5, 1.0, 0.1]
+
+
+@pytest.fixture
+def weighted(sft):
+    """Packed conversations whose answers have several weights."""
+    return sft.pack([conversation(n, WEIGHTS[n % 5]) for n in range(60)])
+
+
+def test_the_loss_of_a_step_is_the_mean_by_weight(sft, weighted, read_input, read_table):
+    """Sum of weight times -log p over the sum of weights, by a plain forward pass."""
+    rows = 4
+    phase = {"tokens": rows * LENGTH, "sequences_per_batch": rows, "learning_rate": RATE}
+    manifest = sft(train=[(weighted, "train")], phases=[phase])
+    (metrics,) = read_table(manifest, "training_run", "metrics.parquet").to_pylist()
+    shards = TokenShards([read_input(weighted, "train")])
+    clock = clock_of_run(
+        SftConfig.parse(manifest.config, where="config"), shards.sequences, shards.lengths
+    )
+    batch = clock_batch(shards, clock, 1)
+    model = read_model(sft.start)
+    with torch.no_grad():
+        logits = model(
+            torch.from_numpy(batch.tokens_BL).long(),
+            documents_BL=torch.from_numpy(batch.documents_BL),
+        ).double()
+    losses = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), torch.from_numpy(batch.targets_BL).flatten(), reduction="none"
+    ).view(batch.targets_BL.shape)
+    learnt = torch.from_numpy(batch.targets_BL != IGNORED)
+    weights = torch.from_numpy(batch.weights_BL).double() * learnt
+    assert len(set(weights[learnt].tolist())) == 4
+    expected = (weights * losses).sum() / weights.sum()
+    assert metrics["loss"] == pytest.approx(expected.item(), rel=1e-5)
+    plain_mean = losses[learnt].mean().item()
+    assert abs(metrics["loss"] - plain_mean) > 1e-4
+    # By source losses are plain means over learnt tokens.
+    parts = [(metrics[f"loss/{s}"], metrics[f"targets/{s}"]) for s in "ab"]
+    assert sum(loss * n for loss, n in parts) / sum(n for _, n in parts) == pytest.approx(
+        plain_mean, rel=1e-5
+    )
+
+
+def test_equal_weights_train_as_no_weights_do(sft, read_input):
+    """A common factor cancels: the sum of weights is what the loss is divided by."""
+    plain, half = (
+        load(
+            read_input(
+                sft(train=[(sft.pack([conversation(n, w) for n in range(60)]), "train")]),
+                "checkpoint",
+            ).read_bytes("model.safetensors")
+        )
+        for w in (None, 0.5)
+    )
+    for name, tensor in plain.items():
+        torch.testing.assert_close(half[name], tensor, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["plain", "weighted"])
+def test_gradient_accumulation_4x1_2x2_1x4_is_equal(sft, weighted, read_input, read_table, kind):
+    """Answers of several lengths and weights; the mean is over the step, not over micro-batches."""
+    train = {"plain": sft.shards, "weighted": weighted}[kind]
+    phase = {"tokens": 8 * 4 * LENGTH, "sequences_per_batch": 4, "learning_rate": RATE}
+    runs = [
+        sft({"micro_batch": size}, train=[(train, "train")], phases=[phase]) for size in (1, 2, 4)
+    ]
+    states = [load(read_input(one, "checkpoint").read_bytes("model.safetensors")) for one in runs]
+    metrics = [read_table(one, "training_run", "metrics.parquet") for one in runs]
+    for state, table in zip(states[1:], metrics[1:], strict=True):
+        for name, tensor in states[0].items():
+            torch.testing.assert_close(state[name], tensor, rtol=0, atol=1e-6)
+        for column in ("loss", "grad_norm"):
+            assert table[column].to_pylist() == pytest.approx(
+                metrics[0][column].to_pylist(), abs=1e-6
+            )
+
+
+def test_a_mean_over_micro_batches_is_not_their_mean():
+    """NLLs 2, 1, 3 and 4: 2.5, where a mean of means gives 3; by weights 1, 1, 1, ½: 16 / 7."""
+    parts = [(torch.tensor([2.0, 1.0, 3.0]), None), (torch.tensor([4.0]), None)]
+    assert sum(weighted_sum(*one) for one in parts) / 4 == 2.5
+    weights = [torch.ones(3), torch.tensor([0.5])]
+    summed = sum(weighted_sum(nll, w) for (nll, _), w in zip(parts, weights, strict=True))
+    assert (summed / sum(w.sum() for w in weights)).item() == pytest.approx(16 / 7)
+
+
+def test_weights_and_a_teacher_are_refused_together(sft, weighted):
+    with pytest.raises(UsageError, match="divergence has no weights"):
+        sft(train=[(weighted, "train")], distillation={"divergence": "forward"})

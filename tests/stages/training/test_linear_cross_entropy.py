@@ -57,6 +57,22 @@ def test_the_mean_and_its_gradients_are_those_of_all_logits_at_once(logits, soft
 
 
 @pytest.mark.parametrize("logits", [1, 40, 10_000])
+@pytest.mark.parametrize("z_loss", [0.0, 0.3])
+def test_weights_of_tokens_are_those_of_a_weighted_sum_of_all_logits_at_once(logits, z_loss):
+    x, weight, targets = made()
+    weights = torch.linspace(0, 2, len(targets), dtype=torch.float64)
+    losses, log_z = plain(x, weight, targets, 1.5)
+    expected = (weights * (losses + z_loss * log_z**2)).sum() / DIVISOR
+    layer = OutputLayer(weight, torch.float64, 1.5, logits)
+    result = mean_cross_entropy(
+        x, layer, targets, divisor=DIVISOR, z_loss=z_loss, weights_M=weights
+    )
+    torch.testing.assert_close(result.loss, expected)
+    torch.testing.assert_close(result.losses_M, losses.detach())
+    torch.testing.assert_close(gradients(result.loss, x, weight), gradients(expected, x, weight))
+
+
+@pytest.mark.parametrize("logits", [1, 40, 10_000])
 @pytest.mark.parametrize("softcap", [None, 1.5])
 def test_losses_of_tokens_can_be_put_to_any_use(logits, softcap):
     """As DPO does: a function of sums of them that is not linear."""

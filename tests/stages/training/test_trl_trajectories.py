@@ -452,3 +452,40 @@ def test_kto_is_that_of_trl_with_the_same_mismatched_answers(prefer, released, w
         trl.KTOTrainer, released(), settings, data, wrapped(TURN_END), rates, mismatched
     )
     compare(ours, theirs)
+
+
+def test_kto_of_single_answers_is_that_of_trl_with_the_same_mismatched_answers(
+    prefer, released, wrapped, tmp_path
+):
+    """Rows of one answer, two desirable for each undesirable one, which has twice the weight."""
+    labels = [number % 3 > 0 for number in range(len(PAIRS))]
+    rows = [
+        {**one, "rejected" if label else "chosen": []}
+        for one, label in zip(PAIRS, labels, strict=True)
+    ]
+    ours, rates, steps = prefer(rows, loss="kto", beta=0.3, undesirable_weight=2.0)
+    order = [one for step in steps for one in step]
+    texts = [rendered(one) for one in PAIRS]
+    data = datasets.Dataset.from_list(
+        [
+            {
+                "prompt": texts[one]["prompt"],
+                "completion": texts[one]["chosen" if labels[one] else "rejected"],
+                "label": labels[one],
+            }
+            for one in order
+        ]
+    )
+
+    def mismatched(prepared):
+        answers = {one: row["completion_ids"] for one, row in zip(order, prepared, strict=True)}
+        ids = [answers[(one + 1) % len(PAIRS)] for one in order]
+        return prepared.remove_columns("KL_completion_ids").add_column("KL_completion_ids", ids)
+
+    settings = trl.KTOConfig(
+        **quiet(tmp_path / "out", BATCH), beta=0.3, undesirable_weight=2.0, max_length=None
+    )
+    theirs = losses_of(
+        trl.KTOTrainer, released(), settings, data, wrapped(TURN_END), rates, mismatched
+    )
+    compare(ours, theirs)
