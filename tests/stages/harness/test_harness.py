@@ -10,9 +10,12 @@ pytest.importorskip("lm_eval", reason="needs lm-eval: pip install 'ingot[harness
 
 from artifacts_schema.errors import InputError
 from stages.evaluate.stage import Evaluate
+from stages.examples.stage import Benchmarks
 from stages.harness.scores import NAMES
 from stages.harness.stage import Harness, ImportScores
-from stages.model.files import read_model, read_tokenizer
+from stages.model.files import model_files, read_model, read_tokenizer
+from stages.tokenizer.training import transformers_config
+from tests.stages.benchmarks.published_rows import made_rows
 
 from .conftest import DATA, FILES, ROWS, TEXTS, lines
 
@@ -48,6 +51,20 @@ def read_samples(read_input):
 def results_of(read_table, manifest):
     rows = read_table(manifest, "evaluation", "results.parquet").to_pylist()
     return {(row["benchmark"], row["metric"]): row for row in rows}
+
+
+@pytest.fixture
+def wide_checkpoint(given, make_model, tokenizer):
+    """A checkpoint whose context holds the prompts of published tasks."""
+    return given(
+        "checkpoint",
+        {
+            **model_files(make_model(context=400)),
+            "tokenizer.json": tokenizer.to_str().encode(),
+            "tokenizer_config.json": transformers_config("llama-bpe"),
+            "state.json": {"stage": "pretrain", "training_step": 1, "tokens": 1},
+        },
+    )
 
 
 @pytest.fixture
@@ -415,3 +432,56 @@ def test_an_answer_that_leaves_no_room_is_refused(measure):
     text = FILES["written.yaml"].replace("do_sample: false", "top_k: 3")
     with pytest.raises(InputError, match="generation_kwargs has top_k"):
         measure({"tasks": ["written"]}, {**DATA, "written.yaml": text})
+
+
+@pytest.mark.full
+def test_truthfulqa_mc2_of_evaluate_is_the_harness_s_item_by_item(
+    measure, read_samples, read_table, run_stage, snapshot, wide_checkpoint
+):
+    """The same checkpoint by our task in `evaluate`, and by lm-eval's own task and Python."""
+    rows = made_rows("truthfulqa_mc2")
+    rows[1]["mc2_targets"]["labels"] = [1, 0, 0, 0, 0]
+    text = {"rows.jsonl": lines(rows)}
+    theirs = measure(
+        {"tasks": ["truthfulqa_mc2"], "data": {"truthfulqa_mc2": {"validation": "rows.jsonl"}}},
+        text,
+        which=wide_checkpoint,
+    )
+    inputs = {"snapshot": [snapshot(text)]}
+    items = run_stage(Benchmarks, {"task": "truthfulqa_mc2"}, inputs)
+    benchmarks = [(items, "benchmarks")]
+    ours = run_stage(Evaluate, QUIET, {"checkpoint": [wide_checkpoint], "benchmarks": benchmarks})
+    shares = [
+        row["value"]
+        for row in read_table(ours, "evaluation", "items.parquet").to_pylist()
+        if row["metric"] == "right_probability"
+    ]
+    samples = read_samples(theirs)["truthfulqa_mc2"]
+    assert shares == pytest.approx([one["acc"] for one in samples], rel=1e-4)
+    assert len(set(shares)) == len(rows)
+    (mean,) = (
+        row["value"]
+        for row in read_table(ours, "evaluation", "results.parquet").to_pylist()
+        if row["metric"] == "right_probability"
+    )
+    assert mean == pytest.approx(
+        results_of(read_table, theirs)["truthfulqa_mc2", "accuracy"]["value"]
+    )
+
+
+@pytest.mark.full
+def test_variants_of_our_task_are_run_as_the_group_that_is_written_of_them(
+    measure, read_table, wide_checkpoint
+):
+    from stages.examples.lm_eval_task import harness_group
+    from stages.examples.task_files import shipped_tasks
+
+    variants = list(shipped_tasks("xnli").values())[:3]
+    files = harness_group(variants, "xnli", "cloze", 0)
+    rows = made_rows("xnli")
+    files |= {f"{one.name}.jsonl": lines(rows[: n + 2]) for n, one in enumerate(variants)}
+    scores = results_of(read_table, measure({"tasks": ["xnli_cloze"]}, files, wide_checkpoint))
+    hits = [scores[f"{one.name}_cloze", "accuracy"] for one in variants]
+    group = scores["xnli_cloze", "accuracy"]
+    assert group["count"] == 2 + 3 + 4
+    assert group["value"] == pytest.approx(sum(row["value"] * row["count"] for row in hits) / 9)
