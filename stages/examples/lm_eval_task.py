@@ -195,7 +195,9 @@ def harness_group(tasks: Sequence[Task], stem: str, name: str, shots: int) -> di
     """
     import yaml
 
-    files, metrics, members = {}, {}, []
+    files: dict[str, str] = {}
+    metrics: dict[str, str] = {}
+    members = []
     for task in tasks:
         rows = f"{task.name}.jsonl", f"{task.name}_examples.jsonl"
         settings = harness_task(task, name, shots, rows=rows)

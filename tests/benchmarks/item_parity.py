@@ -1,6 +1,6 @@
 """A checkpoint's log-likelihoods of real items beside lm-eval's, data set by data set.
 
-    python -m tests.benchmarks.harness_parity STORE CHECKPOINT SHARED PEER [--items 100]
+    python -m tests.benchmarks.item_parity STORE CHECKPOINT SHARED PEER [--items 100]
         [--dtype float32|float64]
 
 SHARED is the folder of real data, PEER a Python that has lm_eval[hf] (tests/peers/setup.sh). The
