@@ -18,6 +18,8 @@ from stages.harness.scores import NAMES, Score, TaskScores, make_record
 from stages.scoring.observations import results_table
 
 GROUP_FIELDS = ("group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag")
+DEPTH, LEAVES = 20, 20_000
+"""Most groups within each other, and most tasks of a group: a few lines can stand for billions."""
 AGGREGATE_FIELDS = ("metric", "filter_list", "aggregation", "weight_by_size")
 
 
@@ -94,6 +96,8 @@ def _leaves(
     where = f"group {name}"
     if name in path:
         raise InputError(f"is a member of itself by way of {path[-1]}", where=where)
+    if len(path) >= DEPTH:
+        raise InputError(f"lies within {DEPTH} other groups", where=where)
     for one in settings:
         if one not in GROUP_FIELDS:
             raise InputError(
@@ -121,6 +125,8 @@ def _leaves(
                 where=where,
                 hint="write it as a task file of its own, and name that",
             )
+        if len(tasks) > LEAVES:
+            raise InputError(f"has more than {LEAVES:,} tasks", where=where)
     metadata = settings.get("metadata")
     version = metadata.get("version", "N/A") if isinstance(metadata, Mapping) else "N/A"
     groups.insert(place, Group(name, tuple(tasks), _aggregates(settings, where), str(version)))

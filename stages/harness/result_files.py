@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 from artifacts_schema.errors import InputError
@@ -17,7 +18,7 @@ from stages.engine.reading.rows import read_rows, row_format
 from stages.engine.sources import SourceFile
 from stages.engine.strict_json import parse_json
 from stages.harness.config import ImportScoresConfig
-from stages.harness.groups import weighted_mean
+from stages.harness.groups import DEPTH, LEAVES, weighted_mean
 from stages.harness.scores import Score, TaskScores, make_record, observe, read_scores
 
 RECORD_BYTES = 20_000
@@ -54,13 +55,28 @@ class ResultFile:
                 return _without_address(value)
         return "unknown"
 
-    def leaves(self, name: str, path: tuple[str, ...] = ()) -> list[str]:
-        """Tasks of a group, those of groups within too; none of a task, or of a broken list."""
+    def leaves(self, name: str) -> list[str]:
+        """Tasks of a group, those of groups within too; none of a task, or of a broken list.
+
+        InputError for more than a group may have.
+        """
+        leaves = list(islice(self._leaves(name, ()), LEAVES + 1)) if self._members(name) else []
+        if len(leaves) > LEAVES:
+            raise InputError(f"group '{name}' has more than {LEAVES:,} tasks", where=self.name)
+        return leaves
+
+    def _leaves(self, name: str, path: tuple[str, ...]) -> Iterator[str]:
+        members = self._members(name)
+        if not members or name in path or len(path) >= DEPTH:
+            yield name
+            return
+        for one in members:
+            yield from self._leaves(one, (*path, name))
+
+    def _members(self, name: str) -> list[str]:
         members = _member(self.content, "group_subtasks", name)
-        if not isinstance(members, list) or name in path:
-            return []
-        names = [one for one in members if isinstance(one, str)]
-        return [leaf for one in names for leaf in self.leaves(one, (*path, name)) or [one]]
+        members = members if isinstance(members, list) else []
+        return [one for one in members if isinstance(one, str)]
 
     def samples_of(self, task: str) -> list[SourceFile]:
         """Files named after the task: `samples_TASK.jsonl` or `samples_TASK_DATE.jsonl`."""

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from artifacts_schema.errors import InputError
+from stages.engine.page import Artifact
 from stages.harness.groups import (
     Aggregate,
     Catalogue,
@@ -14,6 +15,7 @@ from stages.harness.groups import (
     resolve,
     weighted_mean,
 )
+from stages.harness.page import page
 from stages.harness.scores import Score, TaskScores
 from stages.harness.stage import ImportScores
 
@@ -129,7 +131,7 @@ def result_file(**group):
     ("value", "weights"),
     [(0.54, {"accuracy": "rows"}), (0.45, {"accuracy": "tasks"}), (0.5, {})],
 )
-def test_groups_of_result_files(run_stage, snapshot, read_input, read_table, value, weights):
+def test_groups_of_result_files(store, run_stage, snapshot, read_input, read_table, value, weights):
     text = result_file(**{"acc,none": value, "acc_stderr,none": 0.018862})
     made = run_stage(ImportScores, {}, {"snapshot": [snapshot({f"results_{DATE}.json": text})]})
     records = {one["name"]: one for one in read_input(made, "evaluation").read_json("tasks.json")}
@@ -141,6 +143,24 @@ def test_groups_of_result_files(run_stage, snapshot, read_input, read_table, val
     assert (both["value"], both["standard_error"]) == (value, 0.018862)
     assert (both["count"], both["shots"]) == (500, 5)
     assert both["low"] < value < both["high"]
+    (figure,) = page(Artifact(store, made))
+    assert "both (2 tasks)" in figure.note
+
+
+def test_a_few_lines_cannot_stand_for_billions_of_tasks(run_stage, snapshot):
+    doubled = {f"g{n}": [f"g{n + 1}"] * 2 for n in range(40)}
+    groups = {name: {"group": name, "task": members} for name, members in doubled.items()}
+    groups["g40"] = {"group": "g40", "task": ["a"]}
+    with pytest.raises(InputError, match=r"group g20: lies within 20 other groups"):
+        resolve("g0", Catalogue({"a"}, groups))
+    groups["g10"] = {"group": "g10", "task": ["a"] * 100}
+    with pytest.raises(InputError, match="has more than 20,000 tasks"):
+        resolve("g0", Catalogue({"a"}, groups))
+    content = json.loads(result_file(**{"acc,none": 0.54}))
+    content["group_subtasks"] = {"both": ["g0"], **doubled}
+    files = {f"results_{DATE}.json": json.dumps(content)}
+    with pytest.raises(InputError, match="group 'both' has more than 20,000 tasks"):
+        run_stage(ImportScores, {}, {"snapshot": [snapshot(files)]})
 
 
 def test_groups_within_each_other_end(run_stage, snapshot, read_input):
