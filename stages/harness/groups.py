@@ -116,8 +116,8 @@ def _leaves(
             (member,) = member.values()
         if isinstance(member, str):
             tasks += _members(member, catalogue, groups, (*path, name), where=where)
-        elif isinstance(member, Mapping) and member.get("group", name) not in catalogue.groups:
-            inner = f"{name}::{member.get('group')}"
+        elif _is_inline(member, catalogue):
+            inner = f"{name}::{member['group']}"
             tasks += _leaves(inner, member, catalogue, groups, (*path, name))
         else:
             raise InputError(
@@ -131,6 +131,12 @@ def _leaves(
     version = metadata.get("version", "N/A") if isinstance(metadata, Mapping) else "N/A"
     groups.insert(place, Group(name, tuple(tasks), _aggregates(settings, where), str(version)))
     return tasks
+
+
+def _is_inline(member: Any, catalogue: Catalogue) -> bool:
+    """Whether a member is a group written out where it is named."""
+    name = member.get("group") if isinstance(member, Mapping) else None
+    return isinstance(name, str) and name not in catalogue.groups
 
 
 def _aggregates(settings: Mapping[str, Any], where: str) -> tuple[Aggregate, ...]:

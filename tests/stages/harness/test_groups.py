@@ -83,6 +83,10 @@ BAD = {
     "empty": ({"task": []}, "names no tasks"),
     "no list": ({"task": 3}, "names no tasks"),
     "settings": ({"task": [{"task": "a", "num_fewshot": 3}]}, "with settings of its own"),
+    "inner settings": (
+        {"task": [{"group": "h", "task": [{"task": "a", "task_alias": "b"}]}]},
+        "group g::h: has a member with settings of its own",
+    ),
     "number": ({"task": [3]}, "with settings of its own"),
     "override": ({"task": ["a"], "num_fewshot": 3}, "sets num_fewshot for its tasks"),
     "typo": ({"task": ["a"], "aggregate_metrics_list": []}, "'aggregate_metric_list'"),
