@@ -25,12 +25,20 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write a formulation as a task file of lm-evaluation-harness.",
 )
+@click.option(
+    "--lm-eval-group",
+    "group_folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write all variants of a task as its task files, and a group of them.",
+)
 @json_option
 def tasks(
     name: str | None,
     formulation: str | None,
     shots: int | None,
     harness_file: Path | None,
+    group_folder: Path | None,
     as_json: bool,
 ) -> None:
     """List the tasks: formulations, metric, licence and the fields that they read.
@@ -39,7 +47,7 @@ def tasks(
     row. A file with variants stands for the first one; NAME may be any, as in `xnli_de`.
     """
     if name is None:
-        if formulation or harness_file or shots is not None:
+        if formulation or harness_file or group_folder or shots is not None:
             raise click.UsageError("name a task")
         _list(as_json=as_json)
         return
@@ -49,6 +57,9 @@ def tasks(
         task.way(one)
     if harness_file is not None:
         _write(task, formulation or task.default, shots, harness_file)
+    if group_folder is not None:
+        _write_group(name, formulation or task.default, shots, group_folder)
+    if harness_file is not None or group_folder is not None:
         return
     rendered = _rendered(task, names, shots or 0)
     if as_json:
@@ -160,10 +171,43 @@ def _print_request(request: dict[str, Any]) -> None:
 
 
 def _write(task: Task, name: str, shots: int | None, path: Path) -> None:
-    from artifacts_schema.errors import UsageError
     from stages.examples.lm_eval_task import harness_yaml
 
     text = harness_yaml(task, name, task.fewshot.shots if shots is None else shots)
+    _write_new(path, text)
+    echo(f"{path}: task {task.name}_{name}")
+
+
+def _write_group(stem: str, name: str, shots: int | None, folder: Path) -> None:
+    from artifacts_schema.errors import UsageError
+    from stages.examples.lm_eval_task import harness_group
+    from stages.examples.task_files import read_task_file, shipped_files, shipped_tasks
+
+    if stem.endswith(".yaml"):
+        variants = read_task_file(stem)
+    else:
+        variants = shipped_tasks(stem) if stem in shipped_files() else {}
+    if len(variants) < 2:
+        raise UsageError(
+            f"'{stem}' has no variants to make a group of",
+            where="--lm-eval-group",
+            hint="name a task that has some (`ingot tasks` says which), or use --lm-eval",
+        )
+    stem = Path(stem).stem
+    tasks = list(variants.values())
+    files = harness_group(tasks, stem, name, tasks[0].fewshot.shots if shots is None else shots)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot be made: {error.strerror}", where=str(folder)) from None
+    for file, text in files.items():
+        _write_new(folder / file, text)
+    echo(f"{folder}: group {stem}_{name}, {len(tasks)} tasks")
+
+
+def _write_new(path: Path, text: str) -> None:
+    from artifacts_schema.errors import UsageError
+
     try:
         with path.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -171,4 +215,3 @@ def _write(task: Task, name: str, shots: int | None, path: Path) -> None:
         raise UsageError("it exists already", where=str(path), hint="remove it first") from None
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(path)) from None
-    echo(f"{path}: task {task.name}_{name}")

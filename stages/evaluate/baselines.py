@@ -92,7 +92,7 @@ def baseline_observations(
     observed, start = [], 0
     for item in kept:
         name, stop = (item.benchmark, item.item_id), start + len(item.choices)
-        right = share_right(sums[start:stop], item.answer)
+        right = share_right(sums[start:stop], item.all_right)
         observed += [
             Observation(*name, NGRAM, right),
             *(
@@ -102,19 +102,19 @@ def baseline_observations(
             Observation(
                 *name,
                 SHORTEST,
-                share_right([-len(choice.encode()) for choice in item.choices], item.answer),
+                share_right([-len(choice.encode()) for choice in item.choices], item.all_right),
             ),
         ]
         if unigram_nll is not None:
             nll = [unigram_nll[encode_text(tokenizer, text)].sum() for text in texts[start:stop]]
             scores = np.round(np.negative(nll), 6)  # The order of summands may not decide.
-            observed.append(Observation(*name, UNIGRAM, share_right(scores, item.answer)))
+            observed.append(Observation(*name, UNIGRAM, share_right(scores, item.all_right)))
         start = stop
     return observed
 
 
-def share_right(scores: ArrayLike, answer: int) -> float:
-    """1 where `answer` alone has the greatest score, one n-th where n have it, else 0."""
+def share_right(scores: ArrayLike, right: Sequence[int]) -> float:
+    """The part of those with the greatest score whose places are in `right`."""
     values = np.asarray(scores, dtype=np.float64)
     best = values == values.max()
-    return float(best[answer] / best.sum())
+    return float(best[[*right]].sum() / best.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,13 @@ class Item:
     answer: int
     cluster: str | None = None
     requests: tuple[ItemRequest, ...] = ()
+    right: tuple[int, ...] = ()
+    """Places of the right choices, `answer` among them, where a task says that several may be."""
+
+    @property
+    def all_right(self) -> tuple[int, ...]:
+        """Places of the right choices: that of the answer, unless there may be several."""
+        return self.right or (self.answer,)
 
     @property
     def question(self) -> ItemRequest:
@@ -74,15 +81,18 @@ class BadItem:
 
 
 def read_items(
-    rows: Iterable[Mapping[str, Any]], cluster_by: str | None = None
+    rows: Iterable[Mapping[str, Any]],
+    cluster_by: str | None = None,
+    several: Collection[str] = (),
 ) -> tuple[list[Item], list[BadItem]]:
     """Rows of `benchmarks` tables as items; unusable ones apart.
 
-    `cluster_by` is the field of an item's metadata that items of one cluster share.
+    `cluster_by` is the field of an item's metadata that items of one cluster share. Of the
+    benchmarks in `several` the metadata holds the places of the right choices.
     """
     items, bad = [], []
     for row in rows:
-        reason = _fault(row)
+        reason = _fault(row) or (_right_fault(row) if row["benchmark"] in several else None)
         if reason:
             bad.append(BadItem(row["benchmark"], row["item_id"], reason))
             continue
@@ -95,6 +105,7 @@ def read_items(
                 choices=tuple(row["choices"]),
                 answer=row["answer"] or 0,
                 cluster=_cluster(row, cluster_by),
+                right=_right(row) if row["benchmark"] in several else (),
                 requests=tuple(
                     ItemRequest(
                         one["prompt"],
@@ -109,6 +120,19 @@ def read_items(
             )
         )
     return items, bad
+
+
+def _right(row: Mapping[str, Any]) -> tuple[int, ...]:
+    right = json.loads(row["metadata"]).get("right")
+    return tuple(right) if isinstance(right, list) else ()
+
+
+def _right_fault(row: Mapping[str, Any]) -> str | None:
+    places = range(len(row["choices"]))
+    right = _right(row)
+    if row["answer"] in right and all(type(one) is int and one in places for one in right):
+        return None
+    return "right_choices_unknown"
 
 
 def _cluster(row: Mapping[str, Any], field: str | None) -> str | None:

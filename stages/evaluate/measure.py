@@ -132,7 +132,7 @@ def _choices(item: Item, put: ItemRequest, scores: Sequence[Scored]) -> Iterator
             item.benchmark,
             item.item_id,
             number,
-            number == item.answer,
+            number in item.all_right,
             len(bare),
             len(bare.encode()),
             len(text.encode()),

@@ -296,7 +296,8 @@ class Evaluator:
             measured = measure_choices(
                 scorer, choices, config.delimiter, unconditional=config.unconditional
             )
-            observed = choice_observations(measured.choices, USUAL)
+            several = {item.benchmark for item in part.items if item.right}
+            observed = choice_observations(measured.choices, USUAL, several)
             observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
             notes = dict(sorted(measured.notes.items()))
             return PartResult(observed, measured.bad, choices=measured.choices, notes=notes)

@@ -46,7 +46,13 @@ class Score(Stage):
         from stages.evaluate.judging import JUDGEMENTS
         from stages.scoring.answers import from_table as read_answers
         from stages.scoring.answers import to_table as answers_table
-        from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
+        from stages.scoring.choices import (
+            TABLE,
+            choice_observations,
+            from_table,
+            several_right,
+            to_table,
+        )
         from stages.scoring.contamination import read_overlaps
         from stages.scoring.observations import (
             ANSWERS,
@@ -66,7 +72,7 @@ class Score(Stage):
         chosen, answers = choose_items(measured, written, config, overlaps)
         tasks = merge_tasks([evaluation])
         judgements, free = _judge(context, answers, tasks)
-        observed = choice_observations(chosen, config.normalisations) + free
+        observed = choice_observations(chosen, config.normalisations, several_right(tasks)) + free
         clusters = read_clusters(evaluation)
         flags = {name: share > 0 for name, share in overlaps.items()} if overlaps else None
         context.write_table(

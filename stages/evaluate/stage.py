@@ -172,12 +172,13 @@ def _parts(
     from stages.evaluate.benchmarks import FREE, QUESTION, draw, read_items
     from stages.evaluate.parts import GenerationPart, HeldOutPart, benchmark_parts, read_prompts
     from stages.evaluate.writing import free_requests
+    from stages.scoring.choices import several_right
     from stages.training.token_shards import TokenShards
 
     config: EvaluateConfig = context.config
     tables = (shard.read() for one in context.many("benchmarks") for shard in one.shards())
     rows = (row for table in tables for row in table.to_pylist())
-    items, bad = read_items(rows, config.cluster_by)
+    items, bad = read_items(rows, config.cluster_by, several_right(tasks))
     if context.many("benchmarks") and not items and not bad:
         raise InputError("the benchmarks have no items", where="benchmarks")
     parts: list[Part] = []

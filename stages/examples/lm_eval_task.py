@@ -1,4 +1,4 @@
-"""A task as a file of lm-evaluation-harness, which asks what the task asks.
+"""A task as a file of lm-evaluation-harness, which asks what the task asks; variants as a group.
 
 The templates stay as they are: what they may use means the same there. Names that only Ingot knows
 (`item.question`, `item.choices`) are set before them. The harness reads rows from local files,
@@ -7,6 +7,7 @@ which the file names by the fields of the task; solved examples are the first of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from artifacts_schema.errors import UsageError
@@ -25,8 +26,10 @@ ITEMS_FILE, EXAMPLES_FILE = "ITEMS.jsonl", "EXAMPLES.jsonl"
 """What a person replaces by the paths of the rows."""
 
 
-def harness_task(task: Task, name: str, shots: int) -> dict[str, Any]:
-    """The settings of a formulation, in the harness's words.
+def harness_task(
+    task: Task, name: str, shots: int, *, rows: tuple[str, str] = (ITEMS_FILE, EXAMPLES_FILE)
+) -> dict[str, Any]:
+    """The settings of a formulation, in the harness's words; `rows` are files of items, examples.
 
     UsageError for what it cannot say: contexts that differ, and examples of the item's own group.
     """
@@ -47,7 +50,7 @@ def harness_task(task: Task, name: str, shots: int) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "task": f"{task.name}_{name}",
         "dataset_path": "json",
-        "dataset_kwargs": {"data_files": _data_files(task, shots)},
+        "dataset_kwargs": {"data_files": _data_files(task, shots, rows)},
         "test_split": "items",
         **_fewshot(task, shots),
         "num_fewshot": shots,
@@ -66,10 +69,10 @@ def harness_task(task: Task, name: str, shots: int) -> dict[str, Any]:
     return settings
 
 
-def _data_files(task: Task, shots: int) -> dict[str, str]:
+def _data_files(task: Task, shots: int, rows: tuple[str, str]) -> dict[str, str]:
     if shots and not task.fewshot.examples:
-        return {"items": ITEMS_FILE, "examples": EXAMPLES_FILE}
-    return {"items": ITEMS_FILE}
+        return {"items": rows[0], "examples": rows[1]}
+    return {"items": rows[0]}
 
 
 def _fewshot(task: Task, shots: int) -> dict[str, Any]:
@@ -185,12 +188,46 @@ def _with_item(task: Task, source: str) -> str:
     return f"{before}{{% set {ITEM} = {{{', '.join(parts)}}} %}}{source}"
 
 
+def harness_group(tasks: Sequence[Task], stem: str, name: str, shots: int) -> dict[str, str]:
+    """Texts of a file for each variant of a task, and of their group's, by file name.
+
+    The group's scores are means over all rows. Each variant reads rows of its own.
+    """
+    import yaml
+
+    files: dict[str, str] = {}
+    metrics: dict[str, str] = {}
+    members = []
+    for task in tasks:
+        rows = f"{task.name}.jsonl", f"{task.name}_examples.jsonl"
+        settings = harness_task(task, name, shots, rows=rows)
+        members.append(settings["task"])
+        files[f"{settings['task']}.yaml"] = _yaml(task, name, settings)
+        metrics |= {one["metric"]: one["aggregation"] for one in settings["metric_list"]}
+    group = {
+        "group": f"{stem}_{name}",
+        "task": members,
+        "aggregate_metric_list": [
+            {"metric": metric, "aggregation": "mean", "weight_by_size": True}
+            for metric, aggregation in metrics.items()
+            if aggregation == "mean"
+        ],
+        "metadata": {"version": max(task.version for task in tasks)},
+    }
+    if not group["aggregate_metric_list"]:
+        del group["aggregate_metric_list"]
+    return {**files, f"_{stem}_{name}.yaml": yaml.safe_dump(group, sort_keys=False)}
+
+
 def harness_yaml(task: Task, name: str, shots: int) -> str:
     """The file's text."""
+    return _yaml(task, name, harness_task(task, name, shots))
+
+
+def _yaml(task: Task, name: str, settings: dict[str, Any]) -> str:
     import yaml
 
     head = f"# Task {task.name} of Ingot, version {task.version}, formulation {name}.\n"
     head += "# Put the paths of your rows into data_files; their fields: "
     head += ", ".join(task.fields) + "\n"
-    settings = harness_task(task, name, shots)
     return head + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=100)

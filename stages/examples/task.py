@@ -17,6 +17,8 @@ from stages.examples.templates import BadTemplate, Expression, Template
 
 ITEM = "item"
 """Under this name the templates of formulations read `item.question` and `item.choices`."""
+RIGHT = "right"
+"""Under this name metadata holds the places of right choices, if the task has `right`."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 CLOZE_PROMPT = "Question: {{item.question}}\nAnswer:"
 LISTED_PROMPT = (
@@ -136,6 +138,11 @@ class Task(Config):
     answer: StrictStr | int | None = Field(
         default=None, description="Index of the right choice, or an expression for it."
     )
+    right: StrictStr | None = Field(
+        default=None,
+        description="Expression for a list of a 1 or 0 for each choice, where several are right: "
+        "then the share of probability that they have is scored too.",
+    )
     example: dict[str, Any] | None = Field(
         default=None, description="A row to show the task by; items do not depend on it."
     )
@@ -161,6 +168,8 @@ class Task(Config):
             raise ValueError(f"formulations.{ranked[0]} needs `choices` and `answer`")
         if (self.choices is None) != (self.answer is None):
             raise ValueError("`choices` and `answer` belong together")
+        if self.right is not None and self.choices is None:
+            raise ValueError("`right` says which of the `choices` are right, and there are none")
         for place, source, own in self._templates():
             try:
                 _check_fields(source, {*self.fields, *own})
@@ -181,6 +190,8 @@ class Task(Config):
     def digest(self) -> str:
         """16 hex digits of all that the task says, its example aside."""
         content = {**self.plain(), "example": None}
+        if self.right is None:  # So that tasks without it keep their digest.
+            del content["right"]
         return hashlib.blake2b(canonical_json(content), digest_size=8).hexdigest()
 
     def way(self, name: str) -> Ranked | Free:
@@ -194,6 +205,8 @@ class Task(Config):
         """The task as `tasks.json` has it."""
         ways = {name: way.plain() for name, way in self.ways.items()}
         plain = {name: value for name, value in self.plain().items() if name != "example"}
+        if self.right is None:
+            del plain["right"]
         return {**plain, "formulations": ways, "digest": self.digest}
 
     def _templates(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -202,6 +215,7 @@ class Task(Config):
         yield from _sources("question", self.question, ())
         yield from _sources("choices", self.choices, ())
         yield from _sources("answer", str(self.answer or ""), ())
+        yield from _sources("right", self.right, ())
         yield from _sources("fewshot.match", self.fewshot.match, ())
         for name, way in self.ways.items():
             for part in ("preamble", "prompt", "choices", "contexts", "references", "answer"):

@@ -18,6 +18,7 @@ from stages.examples.task import (
     ITEM,
     LETTERS,
     LISTED_PROMPT,
+    RIGHT,
     Free,
     Ranked,
     Task,
@@ -132,6 +133,7 @@ class Compiled:
         self._choices = text_list(task.choices) if task.choices is not None else None
         constant = isinstance(task.answer, int) or task.answer is None
         self._answer = None if constant else Expression(str(task.answer))
+        self._right = Expression(task.right) if task.right is not None else None
         self._match = Template(task.fewshot.match)
 
     def bare(self, row: Row) -> Bare:
@@ -157,6 +159,21 @@ class Compiled:
         if not self.task.item_id:
             return default
         return str(self._render("item_id", lambda: self._item_id.render(row))) or default
+
+    def right(self, row: Row, bare: Bare) -> list[int] | None:
+        """Places of the right choices, where the task says that several may be. BadExample for a
+        list that is not one of a 1 or 0 for each choice, and where the answer is not among them."""
+        if self._right is None:
+            return None
+        marks = self._render("right", lambda: self._right.value(row))
+        if not isinstance(marks, list | tuple) or len(marks) != len(bare.choices):
+            raise BadExample("no_answer", f"right: a mark for each of {len(bare.choices)} choices")
+        if not all(mark in (0, 1) for mark in marks):
+            raise BadExample("no_answer", f"right: marks are 1 or 0, not {str(marks)[:60]}")
+        places = [place for place, mark in enumerate(marks) if mark]
+        if bare.answer not in places:
+            raise BadExample("no_answer", f"right: choice {bare.answer} is not among {places}")
+        return places
 
     def group(self, row: Row) -> str:
         """Items and examples of one group belong together."""
@@ -231,6 +248,9 @@ class TaskRows:
             for shots in self.shots
         ]
         metadata = {name: fields[name] for name in self.task.keep}
+        right = compiled.right(fields, bare)
+        if right is not None:
+            metadata[RIGHT] = right
         return {
             "benchmark": self.task.name,
             "item_id": item_id,

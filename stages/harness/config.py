@@ -13,13 +13,15 @@ class HarnessConfig(Config):
 
     tasks: tuple[str, ...] = Field(
         min_length=1,
-        description="Names of tasks, or patterns of names in the snapshot's task files (`arc_*`). "
-        "A name that no task file of the snapshot has is one that comes with lm-eval.",
+        description="Names of tasks, groups and tags, or patterns of names of tasks in the "
+        "snapshot's task files (`arc_*`). A name that no task file of the snapshot has is one that "
+        "comes with lm-eval (`mmlu`). Of a group all tasks are measured, and its aggregate kept.",
     )
     data: dict[str, dict[str, str]] = Field(
         default_factory=dict,
-        description="Of a task that comes with lm-eval: split → file of the snapshot, which holds "
-        "the rows in place of the data set that the task would download.",
+        description="Of a task that comes with lm-eval, or of all whose names fit a pattern: "
+        "split → file of the snapshot, which holds the rows in place of the data set that the task "
+        "would download. `{task}` and `{dataset_name}` in a file's name are filled in.",
     )
     shots: int | None = Field(
         default=None,

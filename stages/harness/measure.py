@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -202,16 +203,22 @@ def _own_splits(
     for field in ("class", "doc_to_image", "doc_to_audio", "unsafe_code"):
         if settings.get(field) not in (None, False):
             raise InputError(f"has {field}, which is not run here", where=where)
-    if name not in data:
+    chosen = name if name in data else next((key for key in data if fnmatchcase(name, key)), None)
+    if chosen is None:
         raise InputError(
             f"would download data set '{settings.get('dataset_path')}'",
             where=where,
             hint=f"put its rows into a snapshot and name them: data: {{{name}: {{test: FILE}}}}",
         )
     return {
-        split: [find_file(file, names, folder="", where=where)]
-        for split, file in data[name].items()
+        split: [find_file(_filled(file, name, settings), names, folder="", where=where)]
+        for split, file in data[chosen].items()
     }
+
+
+def _filled(file: str, name: str, settings: Mapping[str, Any]) -> str:
+    part = str(settings.get("dataset_name") or "")
+    return file.replace("{task}", name).replace("{dataset_name}", part)
 
 
 def _with_functions(task: TaskFile, files: Sequence[SourceFile], folder: Path) -> dict[str, Any]:

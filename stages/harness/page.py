@@ -29,6 +29,13 @@ def summary(artifact: Artifact) -> list[Figure]:
     note = f"lm-evaluation-harness {', '.join(sorted(versions))}."
     if models:
         note += f" Model: {', '.join(sorted(models))}."
+    groups = [
+        f"{one['name']} ({len(one['harness']['tasks'])} tasks)"
+        for one in records.values()
+        if "tasks" in one["harness"]
+    ]
+    if groups:
+        note += f" Groups, whose scores are over those of their tasks: {', '.join(groups)}."
     heads = "task | version | shots: | metric | score:.3f | 95 % interval: | chance:.3f | n:,"
     return [make_table("Scores of lm-eval's tasks", heads, rows, note)]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 from artifacts_schema.errors import InputError
@@ -16,7 +18,8 @@ from stages.engine.reading.rows import read_rows, row_format
 from stages.engine.sources import SourceFile
 from stages.engine.strict_json import parse_json
 from stages.harness.config import ImportScoresConfig
-from stages.harness.scores import TaskScores, make_record, observe, read_scores
+from stages.harness.groups import DEPTH, LEAVES, weighted_mean
+from stages.harness.scores import Score, TaskScores, make_record, observe, read_scores
 
 RECORD_BYTES = 20_000
 """Of a task's settings, longest JSON that its record keeps of each."""
@@ -52,6 +55,29 @@ class ResultFile:
                 return _without_address(value)
         return "unknown"
 
+    def leaves(self, name: str) -> list[str]:
+        """Tasks of a group, those of groups within too; none of a task, or of a broken list.
+
+        InputError for more than a group may have.
+        """
+        leaves = list(islice(self._leaves(name, ()), LEAVES + 1)) if self._members(name) else []
+        if len(leaves) > LEAVES:
+            raise InputError(f"group '{name}' has more than {LEAVES:,} tasks", where=self.name)
+        return leaves
+
+    def _leaves(self, name: str, path: tuple[str, ...]) -> Iterator[str]:
+        members = self._members(name)
+        if not members or name in path or len(path) >= DEPTH:
+            yield name
+            return
+        for one in members:
+            yield from self._leaves(one, (*path, name))
+
+    def _members(self, name: str) -> list[str]:
+        members = _member(self.content, "group_subtasks", name)
+        members = members if isinstance(members, list) else []
+        return [one for one in members if isinstance(one, str)]
+
     def samples_of(self, task: str) -> list[SourceFile]:
         """Files named after the task: `samples_TASK.jsonl` or `samples_TASK_DATE.jsonl`."""
         pattern = re.compile(rf"samples_{re.escape(task)}(_\d[\dT.:-]*)?\.jsonl(\.\w+)?")
@@ -84,7 +110,9 @@ def read_result_files(files: Sequence[SourceFile], config: ImportScoresConfig) -
                     where=one.name,
                     hint="take a snapshot of the files of one run",
                 )
-            tasks[task] = one.name, _read_task(one, task, config)
+            read = _read_task(one, task, config)
+            if read.scores or not one.leaves(task):  # A group may have no aggregate.
+                tasks[task] = one.name, read
     if not tasks:
         known = f"models: {', '.join(models)[:300]}" if models else "it has no results_*.json"
         raise InputError(
@@ -147,6 +175,8 @@ def _read_task(file: ResultFile, task: str, config: ImportScoresConfig) -> TaskS
     observed = observe(task, shots, samples, scores)
     settings = _member(content, "configs", task)
     version = _member(content, "versions", task)
+    leaves = file.leaves(task)
+    count = _count(content, task, len(samples)) or sum(_count(content, one, 0) for one in leaves)
     record = make_record(
         task,
         str(version)[:80] if version is not None else "unknown",
@@ -157,11 +187,35 @@ def _read_task(file: ResultFile, task: str, config: ImportScoresConfig) -> TaskS
             **_kept(settings if isinstance(settings, dict) else {}),
             "chat": bool(content.get("chat_template")),
             "limit": _limit(content),
+            **({"tasks": leaves, "weighted_by": _weights(file, leaves, scores)} if leaves else {}),
         },
     )
-    return TaskScores(
-        task, shots, _count(content, task, len(samples)), tuple(scores), tuple(observed), record
-    )
+    return TaskScores(task, shots, count, tuple(scores), tuple(observed), record)
+
+
+def _weights(file: ResultFile, leaves: Sequence[str], scores: Sequence[Score]) -> dict[str, str]:
+    """By which weights each score of a group is the mean of its tasks'; others are left out.
+
+    `rows` or `tasks`; a group of 0.4 does not say so itself.
+    """
+    results = file.content["results"]
+    parts = [
+        (one, _count(file.content, name, 0))
+        for name in leaves
+        if name in results
+        for one in read_scores(results[name], {})
+    ]
+    weights: dict[str, str] = {}
+    for score in scores:
+        own = [(one.value, size) for one, size in parts if one.metric == score.metric]
+        values, sizes = [one for one, _ in own], [size for _, size in own]
+        for name, by_size in (("rows", True), ("tasks", False)):
+            if not own or (by_size and not sum(sizes)):
+                continue
+            mean = weighted_mean(values, sizes, by_size=by_size)
+            if math.isclose(mean, score.value, rel_tol=1e-9):
+                weights.setdefault(score.metric, name)
+    return weights
 
 
 def _rows(
@@ -194,7 +248,7 @@ def _count(content: Mapping[str, Any], task: str, samples: int) -> int:
     rows = _member(content, "n-samples", task)
     counts = (
         rows.get("effective") if isinstance(rows, dict) else None,
-        content["results"][task].get("sample_len"),
+        (_member(content, "results", task) or {}).get("sample_len"),
     )
     return next((one for one in counts if isinstance(one, int) and one >= 0), samples)
 

@@ -189,6 +189,8 @@ def _result(task: TaskScores, score: Score) -> dict[str, Any]:
     """A row of `results.parquet` by lm-eval's own figures; a share has Wilson's interval."""
     hits = score.value * task.count
     share = score.metric.partition("/")[0] in {NAMES.get(one, one) for one in SHARES}
+    # A group's mean over tasks is no share of its rows.
+    share &= task.record.get("harness", {}).get("weighted_by", {}).get(score.metric) != "tasks"
     ends: tuple[float, float] | None
     if share and task.count and abs(hits - round(hits)) < 1e-6 * task.count:
         right = round(hits)

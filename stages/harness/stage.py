@@ -11,7 +11,8 @@ from stages.harness.config import HarnessConfig, HarnessExecution, ImportScoresC
 class Harness(Stage):
     """Run tasks of lm-eval on a checkpoint; store its samples and scores beside Ingot's own.
 
-    Tasks are those of a snapshot's task files, or come with lm-eval and read rows of the snapshot.
+    Tasks are those of a snapshot's task files, or come with lm-eval and read rows of the snapshot;
+    a group is measured task by task, and scored as the harness weighs them.
     Nothing is downloaded: a task that would is refused by name. Requests are answered by the
     decoder that `evaluate` uses. Task files are data: Python that one names is imported only where
     the config trusts it.
@@ -32,7 +33,8 @@ class Harness(Stage):
 
     def run(self, context: Context) -> None:
         """Check every task before the first is measured."""
-        from stages.harness.library import open_library
+        from stages.harness.groups import aggregate
+        from stages.harness.library import open_library, select
 
         harness = open_library(context.work)
         import torch
@@ -40,7 +42,6 @@ class Harness(Stage):
         from stages.engine.sources import source_files
         from stages.harness.measure import TaskPart, build_task, measure_task, read_task
         from stages.harness.scores import write_evaluation
-        from stages.harness.task_files import choose_tasks, read_task_files
         from stages.training.devices import choose_device, device_name
 
         config: HarnessConfig = context.config
@@ -48,7 +49,7 @@ class Harness(Stage):
         context.devices_held = 1 if device.type == "cuda" else 0
         snapshot = context.maybe("snapshot")
         files = source_files(snapshot) if snapshot is not None else []
-        names = choose_tasks(config.tasks, read_task_files(files))
+        names, groups = select(config.tasks, files)
         for name in names:
             build_task(name, files, config, context.work)
         parts = [TaskPart(f"{number:04d}", name) for number, name in enumerate(names)]
@@ -64,7 +65,8 @@ class Harness(Stage):
             folder=str(context.work),
         )
         tasks = [read_task(part, result) for part, result in zip(parts, results, strict=True)]
-        write_evaluation(context, tasks)
+        combined = [aggregate(one, tasks, harness=harness) for one in groups]
+        write_evaluation(context, [*tasks, *(one for one in combined if one.scores)])
         context.layout(
             device=device_name(device),
             dtype=config.dtype,
@@ -80,11 +82,12 @@ class ImportScores(Stage):
     """Read result files of lm-eval, so that published models stand in one table with one's own.
 
     Files of results give scores with their errors; files of samples beside them give items, which
-    `ingot compare` pairs by the hash of each row. Files are data of unknown origin: their size,
+    `ingot compare` pairs by the hash of each row. Groups keep the aggregate that the files state.
+    Files are data of unknown origin: their size,
     depth and shape are checked, and of a model's arguments its name alone is kept.
     """
 
-    name, version, reproducible = "import_scores", 1, "bytes"
+    name, version, reproducible = "import_scores", 2, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {"evaluation": "evaluation"}
     libraries = ("numpy", "pyarrow")

@@ -10,7 +10,7 @@ nothing is downloaded or cached.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +22,7 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import InputError
 from stages.engine.reading.rows import read_rows
 from stages.engine.sources import SourceFile
+from stages.harness.groups import Catalogue
 
 TASK_BYTES = 1_000_000
 """Of the longest task file that is read."""
@@ -43,7 +44,6 @@ CODE_FIELDS = frozenset({"process_docs", "process_results"})
 """Fields that only a function can fill."""
 REFUSED = {
     "class": "is a Python class",
-    "group": "is a group: name its tasks",
     "custom_dataset": "makes its data by code",
     "use_prompt": "takes its prompt from a library of prompts",
     "doc_to_image": "has images",
@@ -88,23 +88,45 @@ _Loader.add_constructor("!function", _construct_function)
 def read_task_files(files: Sequence[SourceFile]) -> dict[str, TaskFile]:
     """Every task of the YAML files, by name. InputError for a file that is no task, and for two
     tasks of one name; a file without `task` is one that others include."""
+    return {one.name: one for one in _read_files(files) if "group" not in one.settings}
+
+
+def read_catalogue(files: Sequence[SourceFile]) -> Catalogue:
+    """Names of the snapshot's tasks and tags, and its groups."""
+    catalogue = Catalogue()
+    for one in _read_files(files):
+        if "group" in one.settings:
+            catalogue.groups[one.name] = one.settings
+            continue
+        catalogue.tasks.add(one.name)
+        tags = one.settings.get("tag") or ()
+        for tag in [tags] if isinstance(tags, str) else tags:
+            catalogue.tags.setdefault(str(tag), []).append(one.name)
+    return catalogue
+
+
+def _read_files(files: Sequence[SourceFile]) -> list[TaskFile]:
+    """Tasks and groups; InputError for two of one name."""
     texts = {one.name: one for one in files if one.name.endswith((".yaml", ".yml"))}
     parsed: dict[str, dict[str, Any]] = {}
-    tasks: dict[str, TaskFile] = {}
-    for name in sorted(texts):
-        settings = _merged(name, texts, parsed, ())
-        if not isinstance(settings.get("task"), str):
+    read: dict[str, TaskFile] = {}
+    for file in sorted(texts):
+        settings = _merged(file, texts, parsed, ())
+        kind = "group" if "group" in settings else "task"
+        name = settings.get(kind)
+        if not isinstance(name, str):
             continue
-        task = settings["task"]
-        if task in tasks:
+        if name in read:
             raise InputError(
-                f"task '{task}' is in {tasks[task].file} too", where=name, hint="name one otherwise"
+                f"{kind} '{name}' is in {read[name].file} too",
+                where=file,
+                hint="name one otherwise",
             )
-        tasks[task] = TaskFile(task, name, settings)
-    return tasks
+        read[name] = TaskFile(name, file, settings)
+    return list(read.values())
 
 
-def choose_tasks(patterns: Sequence[str], tasks: Mapping[str, TaskFile]) -> list[str]:
+def choose_tasks(patterns: Sequence[str], tasks: Iterable[str]) -> list[str]:
     """Names in the order of `patterns`; a pattern with * or ? must fit a task of the snapshot."""
     chosen: dict[str, None] = {}
     for pattern in patterns:

@@ -6,7 +6,7 @@ Log-likelihoods are measured once; every way to rank choices by them is arithmet
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import KINDS
-from stages.scoring.metrics import METRICS, NATS, Normalisation
+from stages.scoring.metrics import METRICS, NATS, RIGHT_SHARE, Normalisation
 from stages.scoring.observations import ItemName, Observation
 
 TABLE = "choices.parquet"
@@ -97,7 +97,9 @@ def from_table(table: pa.Table) -> list[Choice]:
 
 
 def choice_observations(
-    choices: Sequence[Choice], normalisations: Sequence[Normalisation]
+    choices: Sequence[Choice],
+    normalisations: Sequence[Normalisation],
+    several: Collection[str] = (),
 ) -> list[Observation]:
     """Observations of items whose choices are adjacent, in the order of their places.
 
@@ -105,24 +107,29 @@ def choice_observations(
     choice alone whether it is the text that the model would write (`greedy_match`, lm-eval's `acc`
     of LAMBADA) and what it costs (`answer_nats`). Then `answer_bits_per_byte`, how well the right
     choice is predicted: it moves long before accuracy leaves chance.
+
+    Of benchmarks in `several` more than one choice may be right: each is for accuracy, the first
+    for bits per byte, and `right_probability` is Σ p of the right ones over Σ p of all.
     """
     return [
         one
         for _, group in groupby(choices, key=lambda choice: choice.request)
-        for one in _of_item(list(group), normalisations)
+        for one in _of_item(list(group), normalisations, several)
     ]
 
 
 def _of_item(
-    choices: Sequence[Choice], normalisations: Sequence[Normalisation]
+    choices: Sequence[Choice], normalisations: Sequence[Normalisation], several: Collection[str]
 ) -> Iterator[Observation]:
-    first, chance = choices[0], 1 / len(choices)
+    first, chance = choices[0], sum(one.is_right for one in choices) / len(choices)
     name = first.name
     put: dict[str, Any] = {"formulation": first.formulation, "shots": first.shots}
     for normalisation in normalisations if len(choices) > 1 else ():
         best = int(np.argmax([one.rank_by(normalisation) for one in choices]))
         is_right = float(choices[best].is_right)
         yield Observation(*name, METRICS[normalisation], is_right, baseline=chance, **put)
+    if first.benchmark in several:
+        yield Observation(*name, RIGHT_SHARE, _right_share(choices), baseline=chance, **put)
     answer = next(one for one in choices if one.is_right)
     if len(choices) == 1:
         yield Observation(*name, "greedy_match", float(answer.is_greedy), **put)
@@ -134,3 +141,16 @@ def _of_item(
         denominator=answer.scored_bytes,
         **put,
     )
+
+
+def _right_share(choices: Sequence[Choice]) -> float:
+    """Probability of the right choices over that of all, by sums of log-likelihoods."""
+    greatest = max(one.log_likelihood for one in choices)
+    weights = [math.exp(one.log_likelihood - greatest) for one in choices]
+    right = (w for w, one in zip(weights, choices, strict=True) if one.is_right)
+    return math.fsum(right) / math.fsum(weights)
+
+
+def several_right(tasks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Benchmarks whose items may have several right choices, by the entries of `tasks.json`."""
+    return frozenset(str(task["name"]) for task in tasks if task.get("right"))

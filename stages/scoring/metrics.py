@@ -26,6 +26,10 @@ NATS, PERPLEXITY = "answer_nats", "perplexity"
 """Nats that a right answer costs, and e to the power of their mean over items, as lm-eval's."""
 
 
+RIGHT_SHARE = "right_probability"
+"""Of several right choices the share of probability among all, as lm-eval's truthfulqa_mc2."""
+
+
 def label(benchmark: str, formulation: str | None, shots: int | None) -> str:
     """A benchmark and how its items were put to the model: `arc_easy (cloze, 5 shots)`."""
     how = [] if formulation is None else [formulation.replace("_", " ")]

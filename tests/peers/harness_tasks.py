@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,8 +138,13 @@ def write_task(folder: Path, name: str, items: Sequence[Item], formulation: str 
     return name
 
 
-def write_model(folder: Path, model: Decoder, tokenizer: Tokenizer) -> None:
-    """The released form of a model, in its own type."""
+def write_model(
+    folder: Path,
+    model: Decoder,
+    tokenizer: Tokenizer,
+    described: Mapping[str, Any] | None = None,
+) -> None:
+    """The released form of a model, in its own type; `described` is its tokenizer_config.json."""
     from safetensors.torch import save_file
 
     from stages.export.folder import model_folder
@@ -148,7 +153,7 @@ def write_model(folder: Path, model: Decoder, tokenizer: Tokenizer) -> None:
     place = folder / "model"
     place.mkdir(parents=True, exist_ok=True)
     dtype = str(model.embedding.weight.dtype).removeprefix("torch.")
-    settings = transformers_config("llama-bpe")
+    settings = dict(described or transformers_config("llama-bpe"))
     for name, raw in model_folder(model.config, tokenizer, settings, dtype).items():
         (place / name).write_bytes(raw)
     weights = {name: weight.contiguous() for name, weight in to_weights(model).items()}

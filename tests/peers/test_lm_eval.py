@@ -14,29 +14,22 @@ import pytest
 import torch
 
 from stages.evaluate.benchmarks import Item
-from stages.evaluate.measure import Scorer, measure_choices, measure_texts
+from stages.evaluate.measure import Scorer, measure_texts
+from stages.import_model.stage import ImportModel
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-from stages.scoring.choices import Choice, choice_observations
+from stages.model.files import read_model, read_tokenizer
 from stages.scoring.likelihood import encode_text, rolling_requests, score_requests
-from stages.scoring.observations import results_table
-from stages.tokenizer.training import train
-from tests.peers.harness_tasks import (
-    CHOICES,
-    ask_harness,
-    put,
-    read_choices,
-    read_lambada,
-    read_rows,
-    write_model,
-    write_task,
-)
+from stages.tokenizer.training import train, transformers_config
+from stages.tokens.vocabulary import SpecialTokens
+from tests.peers.harness_parity import compare, read_tasks
+from tests.peers.harness_tasks import ask_harness, read_rows, write_model, write_task
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
-PUT = {"cloze": (["cloze"], 0), "listed": (["multiple_choice"], 0), "shots": (["cloze"], 2)}
-"""Formulations and shots, beside items as their rows came."""
 ITEMS = 6
+TYPES = [("float32", 1e-4), ("float64", 1e-6)]
+"""And the greatest difference in nats."""
 
 SHAPES = {
     "llama": {"init_std": 0.08},
@@ -69,74 +62,97 @@ def make(tokenizer):
     return model
 
 
-def all_items(shared: Path) -> dict[str, tuple[list[Item], str | None]]:
-    """By task of the harness: items, and the formulation that it has them in."""
-    tasks = {}
-    for name in CHOICES:
-        read = read_choices(shared, name, ITEMS + 2)
-        tasks[f"{name}-row"] = read[:ITEMS], None
-        for way, (formulations, shots) in PUT.items():
-            tasks[f"{name}-{way}"] = put(read, formulations, shots), formulations[0]
-    tasks["lambada"] = read_lambada(shared, 3 * ITEMS), "cloze"
-    return tasks
-
-
-def spans_border(tokenizer, item: Item, formulation: str | None) -> bool:
-    """Whether a token begins in the prompt and ends in a choice: there the two differ by design."""
-    (way,) = (one for one in item.ranked(" ") if one.formulation == formulation)
-    bare = way.prompt.rstrip()
-    context = encode_text(tokenizer, bare)
-    return any(
-        encode_text(tokenizer, way.prompt + choice)[: len(context)] != context
-        for choice in way.choices
-    )
-
-
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
 def test_every_item_has_the_harness_s_log_likelihoods(
     shared_data, python, tokenizer, make, tmp_path, shape, dtype, tolerance
 ):
     model = make(getattr(torch, dtype), **SHAPES[shape])
-    scorer = Scorer(model, tokenizer, 0, None, 4096)
-    tasks = all_items(shared_data)
     write_model(tmp_path, model, tokenizer)
-    names = [write_task(tmp_path, name, *items) for name, items in tasks.items()]
-    (answer,) = ask_harness(python, tmp_path, names, dtype=dtype)
-    greatest, compared, apart = 0.0, 0, 0
-    for name, (items, formulation) in tasks.items():
-        found = measure_choices(scorer, items, " ")
-        assert found.bad == []
-        by_item: dict[str, list[Choice]] = {}
-        for choice in found.choices:
-            by_item.setdefault(choice.item_id, []).append(choice)
-        spanning = {item.item_id for item in items if spans_border(tokenizer, item, formulation)}
-        for item, document in zip(items, answer["scores"][name], strict=True):
-            if item.item_id in spanning:
-                apart += 1
-                continue
-            for choice, ((theirs, greedy),) in zip(by_item[item.item_id], document, strict=True):
-                greatest = max(greatest, abs(choice.log_likelihood - float(theirs)))
-                compared += 1
-                assert choice.is_greedy == (str(greedy) == "True"), (name, item.item_id)
-        if not spanning:
-            check_metrics(found.choices, answer["metrics"][name])
-    print(f"{shape} {dtype}: {compared} choices, {apart} items apart, {greatest:.2e} nats at most")
-    assert compared > 12 * 4 * ITEMS * 2
-    assert greatest <= tolerance
-    assert apart <= 5
+    scorer = Scorer(model, tokenizer, 0, None, 4096)
+    check_parity(scorer, tmp_path, python, read_tasks(shared_data, ITEMS), dtype, tolerance)
 
 
-def check_metrics(choices: list[Choice], theirs: dict[str, float]) -> None:
-    observed = choice_observations(choices, ["sum", "characters", "bytes"])
-    ours = {row["metric"]: row["value"] for row in results_table(observed).to_pylist()}
-    if "perplexity" in ours:
-        assert ours["perplexity"] == pytest.approx(theirs["perplexity,none"], rel=1e-4)
-        assert ours["greedy_match"] == theirs["acc,none"]
-        return
-    metrics = {"acc": "", "acc_norm": "_by_characters", "acc_bytes": "_by_bytes"}
-    for name, ending in metrics.items():
-        assert ours[f"accuracy{ending}"] == pytest.approx(theirs[f"{name},none"]), name
+def check_parity(scorer, folder, python, tasks, dtype, tolerance) -> None:
+    """Log-likelihoods within `tolerance`, greedy choices and metrics equal."""
+    compared = list(compare(scorer, folder, python, tasks, dtype=dtype))
+    for one in compared:
+        assert one.nats <= tolerance, one
+        assert one.greedy == 0, one
+        for name, ours, theirs in one.metrics:
+            assert ours == pytest.approx(theirs, rel=1e-4), (one.task, name)
+    assert sum(one.choices for one in compared) > 12 * 4 * ITEMS * 2
+    assert sum(one.apart for one in compared) <= 5
+    assert sum(bool(one.metrics) for one in compared) > 40
+
+
+def teach(model: Decoder, tokenizer, texts: list[str], steps: int) -> tuple[float, float]:
+    """Train on packed texts; the mean loss of the first and of the last ten steps, nats."""
+    ids = [one for text in texts for one in [0, *encode_text(tokenizer, text)]]
+    rows = torch.tensor(ids[: len(ids) // 129 * 129]).view(-1, 129)
+    draw = torch.Generator().manual_seed(1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses = []
+    for _ in range(steps):
+        batch = rows[torch.randint(len(rows), (16,), generator=draw)]
+        logits = model(batch[:, :-1])
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return sum(losses[:10]) / 10, sum(losses[-10:]) / 10
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+def test_a_trained_model_has_the_harness_s_log_likelihoods(
+    shared_data, python, tokenizer, make, tmp_path, dtype, tolerance
+):
+    """Random weights have flat distributions; these have learnt something."""
+    model = make(torch.float32).train()
+    texts = [row["question"] for row in read_rows(shared_data, "mmlu-test", 2000)]
+    first, last = teach(model, tokenizer, texts, 150)
+    assert last < first - 1.5
+    model = model.to(getattr(torch, dtype)).eval()
+    write_model(tmp_path, model, tokenizer)
+    scorer = Scorer(model, tokenizer, 0, None, 4096)
+    check_parity(scorer, tmp_path, python, read_tasks(shared_data, ITEMS), dtype, tolerance)
+
+
+def publish(folder: Path, family: str, tokenizer) -> dict[str, bytes]:
+    """A model of random weights and its tokenizer as transformers saves them, in `folder/model`."""
+    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+
+    described = {k: v for k, v in transformers_config("llama-bpe").items() if k.endswith("_token")}
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **described)
+    config = AutoConfig.for_model(
+        family, vocab_size=len(wrapped), hidden_size=64, intermediate_size=160, head_dim=16,
+        num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=400, initializer_range=0.15, tie_word_embeddings=False,
+        bos_token_id=wrapped.bos_token_id, eos_token_id=wrapped.eos_token_id,
+        pad_token_id=wrapped.pad_token_id,
+    )  # fmt: skip
+    torch.manual_seed(4)
+    place = folder / "model"
+    AutoModelForCausalLM.from_config(config).to(torch.float32).save_pretrained(place)
+    wrapped.save_pretrained(place)
+    return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+@pytest.mark.parametrize("family", ["qwen3", "olmo2"])
+@pytest.mark.parametrize(("dtype", "tolerance"), TYPES)
+def test_an_imported_model_has_the_harness_s_log_likelihoods(
+    shared_data, python, tokenizer, run_stage, snapshot, read_input, tmp_path,
+    family, dtype, tolerance,
+):  # fmt: skip
+    """The harness loads the folder of transformers, Ingot what `import_model` made of it."""
+    files = publish(tmp_path, family, tokenizer)
+    made = read_input(run_stage(ImportModel, {}, {"snapshot": snapshot(files)}), "checkpoint")
+    model = read_model(made).to(getattr(torch, dtype)).eval()
+    own = read_tokenizer(made)
+    special = SpecialTokens.from_config(own, made.read_json("tokenizer_config.json"))
+    scorer = Scorer(model, own, special.context, None, 4096)
+    check_parity(scorer, tmp_path, python, read_tasks(shared_data, ITEMS), dtype, tolerance)
 
 
 def test_rolling_likelihoods_differ_by_the_harness_s_second_first_token(

@@ -51,6 +51,23 @@ def test_a_file_for_the_harness_is_written_once(tmp_path: Path) -> None:
         run("arc_easy", "--lm-eval", str(path))
 
 
+def test_variants_are_written_as_a_group_of_the_harness(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "xnli"
+    output = run("xnli", "--lm-eval-group", str(folder))
+    assert "group xnli_cloze, 15 tasks" in output
+    group = yaml.safe_load((folder / "_xnli_cloze.yaml").read_text())
+    assert len(group["task"]) == 15
+    for name in group["task"]:
+        written = yaml.safe_load((folder / f"{name}.yaml").read_text())
+        rows = f"{name.removesuffix('_cloze')}.jsonl"
+        assert written["dataset_kwargs"]["data_files"] == {"items": rows}
+    assert [one["metric"] for one in group["aggregate_metric_list"]] == [
+        "acc", "acc_norm", "acc_bytes",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="exists already"):
+        run("xnli", "--lm-eval-group", str(folder))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -59,6 +76,8 @@ def test_a_file_for_the_harness_is_written_once(tmp_path: Path) -> None:
         (["mmlu", "--shots", "1"], "no solved examples"),
         (["winogrande", "--lm-eval", "x.yaml"], "context"),
         (["mmlu", "--shots", "2", "--lm-eval", "x.yaml"], "subject"),
+        (["mmlu", "--lm-eval-group", "x"], "no variants"),
+        (["xnli_de", "--lm-eval-group", "x"], "no variants"),
     ],
 )
 def test_what_cannot_be_shown_or_written_is_named(

@@ -1,6 +1,7 @@
 """Items put to a model in several ways at once, and what is wrong with some."""
 
 import hashlib
+import json
 import math
 
 import numpy as np
@@ -180,6 +181,19 @@ def test_requests_that_cannot_be_scored_make_a_bad_item(changes, reason):
     assert [one.reason for one in bad] == [reason]
     (put,) = items[0].ranked(" ")
     assert put == ItemRequest("p", (" Paris", " Rome"), "cloze", 0)
+
+
+@pytest.mark.parametrize("right", [None, [], [1], [0, 2], [0, True], "0", [0.0]])
+def test_right_choices_that_are_not_said_make_a_bad_item(right):
+    row = {"benchmark": "quiz", "item_id": "1", "form": "multiple_choice", "prompt": "p",
+           "choices": ["Paris", "Rome"], "answer": 0, "metadata": '{"right": [0, 1]}'}  # fmt: skip
+    metadata = json.dumps({"right": right} if right is not None else {})
+    rows = [row, {**row, "item_id": "2", "metadata": metadata}]
+    items, bad = read_items(rows, several={"quiz"})
+    assert [one.right for one in items] == [(0, 1)]
+    assert [one.reason for one in bad] == ["right_choices_unknown"]
+    # Of other benchmarks the field is one like any.
+    assert [one.right for one in read_items(rows)[0]] == [(), ()]
 
 
 def test_scores_of_items_do_not_depend_on_the_items_beside_them(scorer):

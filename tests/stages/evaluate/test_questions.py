@@ -81,5 +81,6 @@ def test_a_difference_below_zero_keeps_its_interval():
 
 
 def test_equal_scores_share_the_point():
-    assert share_right([1.0, 1.0, 0.0], 0) == 0.5
-    assert share_right([1.0, 1.0, 0.0], 2) == 0.0
+    assert share_right([1.0, 1.0, 0.0], [0]) == 0.5
+    assert share_right([1.0, 1.0, 0.0], [2]) == 0.0
+    assert share_right([1.0, 1.0, 0.0], [0, 1]) == 1.0

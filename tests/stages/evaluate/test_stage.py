@@ -154,6 +154,31 @@ def test_bad_items_are_counted_with_samples_and_too_many_fail_the_stage(
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [many]})
 
 
+def test_benchmarks_without_items_are_an_error(run_stage, given, checkpoint):
+    empty = given("benchmarks", {"00000.parquet": []})
+    with pytest.raises(InputError, match="benchmarks: the benchmarks have no items"):
+        run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [empty]})
+
+
+def test_a_template_that_needs_a_role_which_no_question_has_says_so(
+    run_stage, given, read_input, chat_checkpoint
+):
+    template = (
+        "{% if messages[0].role != 'system' %}{{ raise_exception('needs a system role') }}"
+        "{% endif %}{{ messages }}"
+    )
+    source = read_input(*chat_checkpoint)
+    described = {**source.read_json("tokenizer_config.json"), "chat_template": template}
+    files = {name: source.read_bytes(name) for name in source.paths()}
+    state = {**source.read_json("state.json"), "chat_template": None}
+    files |= {"tokenizer_config.json": described, "state.json": state}
+    checkpoint = given("checkpoint", files)
+    config = {"text_prompts": [], "chat_prompts": ["Hi"], "max_new_tokens": 2}
+    with pytest.raises(InputError, match="needs a system role") as caught:
+        run_stage(Evaluate, config, {"checkpoint": [checkpoint]})
+    assert "chat template" in str(caught.value)
+
+
 def test_generations_show_the_prompt_as_the_model_saw_it_and_follow_the_seed(
     run_stage, read_table, chat_checkpoint
 ):

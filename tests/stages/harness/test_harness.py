@@ -10,9 +10,12 @@ pytest.importorskip("lm_eval", reason="needs lm-eval: pip install 'ingot[harness
 
 from artifacts_schema.errors import InputError
 from stages.evaluate.stage import Evaluate
-from stages.export.stage import Export
+from stages.examples.stage import Benchmarks
 from stages.harness.scores import NAMES
 from stages.harness.stage import Harness, ImportScores
+from stages.model.files import model_files, read_model, read_tokenizer
+from stages.tokenizer.training import transformers_config
+from tests.stages.benchmarks.published_rows import made_rows
 
 from .conftest import DATA, FILES, ROWS, TEXTS, lines
 
@@ -39,6 +42,7 @@ def read_samples(read_input):
                 for line in samples.read_bytes(one["harness"]["samples"]).splitlines()
             ]
             for one in records
+            if "tasks" not in one["harness"]
         }
 
     return read
@@ -50,42 +54,46 @@ def results_of(read_table, manifest):
 
 
 @pytest.fixture
-def by_transformers(run_stage, read_input, checkpoint, tmp_path, monkeypatch):
+def wide_checkpoint(given, make_model, tokenizer):
+    """A checkpoint whose context holds the prompts of published tasks."""
+    return given(
+        "checkpoint",
+        {
+            **model_files(make_model(context=400)),
+            "tokenizer.json": tokenizer.to_str().encode(),
+            "tokenizer_config.json": transformers_config("llama-bpe"),
+            "state.json": {"stage": "pretrain", "training_step": 1, "tokens": 1},
+        },
+    )
+
+
+@pytest.fixture
+def by_transformers(read_input, checkpoint, tmp_path):
     """`by_transformers(tasks, shots)` → lm-eval's results and samples of the released model."""
 
-    def run(names, shots):
+    def run(names, shots, files=None, bootstrap_iters=0):
         from lm_eval import simple_evaluate
         from lm_eval.models.huggingface import HFLM
         from lm_eval.tasks import TaskManager
 
-        # A release is verified in a process of its own, which another test is about.
-        from stages.export import load_release, verify
+        from tests.peers.harness_tasks import write_model
 
-        monkeypatch.setattr(
-            verify,
-            "_run",
-            lambda release, probes, register: {
-                **load_release.main(str(release), str(probes), register),
-                "ingot_absent": True,
-            },
-        )
-        released = run_stage(Export, {}, {"checkpoint": [checkpoint]})
-        release = read_input(released, "release")
-        folder = tmp_path / "release"
-        folder.mkdir()
-        for name in release.paths():
-            (folder / name).write_bytes(release.read_bytes(name))
+        source = read_input(*checkpoint)
+        described = source.read_json("tokenizer_config.json")
+        write_model(tmp_path, read_model(source), read_tokenizer(source), described)
         tasks = tmp_path / "tasks"
-        for name, text in {**FILES, **DATA}.items():
+        for name, text in (files or {**FILES, **DATA}).items():
             path = tasks / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace("data/", f"{tasks}/data/"), encoding="utf-8")
         return simple_evaluate(
-            model=HFLM(pretrained=str(folder), device="cpu", dtype="float32", batch_size=4),
+            model=HFLM(
+                pretrained=str(tmp_path / "model"), device="cpu", dtype="float32", batch_size=4
+            ),
             tasks=list(names),
             num_fewshot=shots,
             task_manager=TaskManager(include_path=str(tasks), include_defaults=False),
-            bootstrap_iters=0,
+            bootstrap_iters=bootstrap_iters,
         )
 
     return run
@@ -153,7 +161,6 @@ def test_of_rolling_texts_the_second_bos_is_the_difference(
     measure, read_table, by_transformers, checkpoint, read_input
 ):
     """lm-eval puts its prefix before the BOS of the tokenizer, and scores that BOS, once a text."""
-    from stages.model.files import read_model, read_tokenizer
     from stages.scoring.likelihood import encode_text, rolling_requests, score_requests
     from stages.tokens.vocabulary import SpecialTokens
 
@@ -329,6 +336,63 @@ def test_code_that_is_trusted_runs(measure, read_samples):
     assert sample["doc"]["question"] == ROWS[-1]["question"]
 
 
+GROUPS = {
+    "few.yaml": FILES["colours.yaml"]
+    .replace("task: colours", "task: few\ntag: coloured")
+    .replace("test: data/test.jsonl", "test: data/few.jsonl"),
+    "tag.yaml": "group: by_tag\ntask: [colours, coloured]\n"
+    "aggregate_metric_list: [{metric: acc}, {metric: acc_norm, weight_by_size: false}]\n"
+    "metadata: {version: 4}\n",
+    "all.yaml": "group: every\ntask: [by_tag, written]\n"
+    "aggregate_metric_list: {metric: exact_match, filter_list: whole}\n",
+    "data/few.jsonl": lines(ROWS[:2]),
+}
+
+
+@pytest.mark.full
+def test_groups_are_aggregated_as_the_harness_does(
+    measure, read_samples, read_input, read_table, by_transformers
+):
+    files = {**FILES, **DATA, **GROUPS}
+    made = measure({"tasks": ["every"]}, files)
+    theirs = by_transformers(["every"], None, files, bootstrap_iters=100)
+    assert set(read_samples(made)) == {"colours", "few", "written"}
+    records = {one["name"]: one for one in read_input(made, "evaluation").read_json("tasks.json")}
+    assert records["by_tag"]["harness"]["tasks"] == ["colours", "few"]
+    assert records["by_tag"]["version"] == theirs["versions"]["by_tag"] == "4"
+    rows = results_of(read_table, made)
+    for group, metric, key in (
+        ("by_tag", "accuracy", "acc,none"),
+        ("by_tag", "accuracy_by_characters", "acc_norm,none"),
+        ("every", "exact_match/whole", "exact_match,whole"),
+    ):
+        other, row = theirs["results"][group], rows[group, metric]
+        assert row["value"] == pytest.approx(other[key])
+        error = other[key.replace(",", "_stderr,")]
+        assert row["standard_error"] == pytest.approx(error)
+        assert row["count"] == other["sample_len"]
+    assert rows["by_tag", "accuracy"]["standard_error"] > 0
+    assert {name for name, _ in rows} == {"colours", "few", "written", "by_tag", "every"}
+
+
+def test_a_group_that_comes_with_lm_eval_reads_rows_by_a_pattern(measure, read_table):
+    """57 subjects in four groups within one, found by tags; rows of each in a file of its own."""
+    from stages.harness.library import own_catalogue
+
+    row = {"question": "The sky is", "subject": "x", "choices": ["a", "b", "c", "d"], "answer": 1}
+    files = {f"{split}.jsonl": lines([row] * 5) for split in ("test", "dev")}
+    data = {"mmlu_*": {"test": "{task}/test.jsonl", "dev": "{dataset_name}_dev.jsonl"}}
+    with pytest.raises(InputError, match=r"no file 'mmlu_abstract_algebra/test\.jsonl'"):
+        measure({"tasks": ["mmlu_stem"], "data": data}, files)
+    assert len(own_catalogue().tags["mmlu_stem_tasks"]) == 19
+    names = [one.removeprefix("mmlu_") for one in own_catalogue().tags["mmlu_stem_tasks"]]
+    files = {f"mmlu_{one}/test.jsonl": lines([row] * (n + 1)) for n, one in enumerate(names)}
+    files |= {f"{one}_dev.jsonl": lines([row]) for one in names}
+    made = measure({"tasks": ["mmlu_stem"], "data": data, "shots": 0}, files)
+    rows = results_of(read_table, made)
+    assert rows["mmlu_stem", "accuracy"]["count"] == sum(range(1, 20))
+
+
 def test_a_task_that_comes_with_lm_eval_reads_rows_of_the_snapshot(measure, read_table):
     rows = [
         {"id": str(n), "question": row["question"], "answerKey": "AB"[row["gold"]],
@@ -368,3 +432,56 @@ def test_an_answer_that_leaves_no_room_is_refused(measure):
     text = FILES["written.yaml"].replace("do_sample: false", "top_k: 3")
     with pytest.raises(InputError, match="generation_kwargs has top_k"):
         measure({"tasks": ["written"]}, {**DATA, "written.yaml": text})
+
+
+@pytest.mark.full
+def test_truthfulqa_mc2_of_evaluate_is_the_harness_s_item_by_item(
+    measure, read_samples, read_table, run_stage, snapshot, wide_checkpoint
+):
+    """The same checkpoint by our task in `evaluate`, and by lm-eval's own task and Python."""
+    rows = made_rows("truthfulqa_mc2")
+    rows[1]["mc2_targets"]["labels"] = [1, 0, 0, 0, 0]
+    text = {"rows.jsonl": lines(rows)}
+    theirs = measure(
+        {"tasks": ["truthfulqa_mc2"], "data": {"truthfulqa_mc2": {"validation": "rows.jsonl"}}},
+        text,
+        which=wide_checkpoint,
+    )
+    inputs = {"snapshot": [snapshot(text)]}
+    items = run_stage(Benchmarks, {"task": "truthfulqa_mc2"}, inputs)
+    benchmarks = [(items, "benchmarks")]
+    ours = run_stage(Evaluate, QUIET, {"checkpoint": [wide_checkpoint], "benchmarks": benchmarks})
+    shares = [
+        row["value"]
+        for row in read_table(ours, "evaluation", "items.parquet").to_pylist()
+        if row["metric"] == "right_probability"
+    ]
+    samples = read_samples(theirs)["truthfulqa_mc2"]
+    assert shares == pytest.approx([one["acc"] for one in samples], rel=1e-4)
+    assert len(set(shares)) == len(rows)
+    (mean,) = (
+        row["value"]
+        for row in read_table(ours, "evaluation", "results.parquet").to_pylist()
+        if row["metric"] == "right_probability"
+    )
+    assert mean == pytest.approx(
+        results_of(read_table, theirs)["truthfulqa_mc2", "accuracy"]["value"]
+    )
+
+
+@pytest.mark.full
+def test_variants_of_our_task_are_run_as_the_group_that_is_written_of_them(
+    measure, read_table, wide_checkpoint
+):
+    from stages.examples.lm_eval_task import harness_group
+    from stages.examples.task_files import shipped_tasks
+
+    variants = list(shipped_tasks("xnli").values())[:3]
+    files = harness_group(variants, "xnli", "cloze", 0)
+    rows = made_rows("xnli")
+    files |= {f"{one.name}.jsonl": lines(rows[: n + 2]) for n, one in enumerate(variants)}
+    scores = results_of(read_table, measure({"tasks": ["xnli_cloze"]}, files, wide_checkpoint))
+    hits = [scores[f"{one.name}_cloze", "accuracy"] for one in variants]
+    group = scores["xnli_cloze", "accuracy"]
+    assert group["count"] == 2 + 3 + 4
+    assert group["value"] == pytest.approx(sum(row["value"] * row["count"] for row in hits) / 9)

@@ -227,7 +227,8 @@ def test_samples_of_another_date_are_not_taken(rows):
         lambda inner: st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(["results", "quiz", "acc,none", "versions", "n-shot", "config",
-                             "n-samples", "configs", "higher_is_better", "effective"]),
+                             "n-samples", "configs", "higher_is_better", "effective",
+                             "group_subtasks"]),
             inner, max_size=4),
         max_leaves=20,
     )

@@ -1,6 +1,7 @@
 """Ranking measured choices: by hand, and by lm-evaluation-harness's own arithmetic."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,39 @@ def test_each_normalisation_takes_the_choice_that_it_finds_likeliest(answer):
     assert last.metric == "answer_bits_per_byte"
     assert last.numerator == pytest.approx(-math.fsum(scores) / math.log(2))
     assert last.denominator == len(text.encode()) + 1
+
+
+def several(*rows, right):
+    made = choices(*((text, [math.log(p)], None) for text, p in rows))
+    return [replace(one, is_right=one.choice in right) for one in made]
+
+
+def test_of_several_right_choices_the_share_of_probability_is_scored():
+    rows = [("a", 0.01), ("b", 0.03), ("c", 0.04), ("d", 0.02)]
+    observed = choice_observations(several(*rows, right={0, 1}), ("sum",), {"quiz"})
+    values = {one.metric: one for one in observed}
+    assert values["right_probability"].numerator == pytest.approx(0.4)
+    assert values["right_probability"].baseline == values["accuracy"].baseline == 0.5
+    assert values["accuracy"].numerator == 0.0
+    one_is_first = choice_observations(several(*rows, right={0, 2}), ("sum",), {"quiz"})
+    assert one_is_first[0].numerator == 1.0
+    # An item with one right choice has the share too; of other benchmarks none has.
+    (share,) = (
+        one
+        for one in choice_observations(several(*rows, right={3}), (), {"quiz"})
+        if one.metric == "right_probability"
+    )
+    assert share.numerator == pytest.approx(0.2)
+    assert {one.metric for one in choice_observations(several(*rows, right={0, 1}), ("sum",))} == {
+        "accuracy", "answer_bits_per_byte",
+    }  # fmt: skip
+
+
+def test_the_share_of_long_choices_does_not_vanish():
+    long = [replace(one, log_likelihoods=(-2000.0 - n,)) for n, one in enumerate(
+        several(("a", 1.0), ("b", 1.0), right={0}))]  # fmt: skip
+    share = choice_observations(long, (), {"quiz"})[0].numerator
+    assert share == pytest.approx(1 / (1 + math.exp(-1)))
 
 
 def test_of_equal_choices_the_first_is_taken_and_items_are_told_apart():
