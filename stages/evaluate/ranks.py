@@ -7,9 +7,11 @@ Rank 0 keeps what was measured of each part, so a run that is stopped goes on wi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
+
+import torch
 
 from artifacts_schema.errors import Stopped
 from artifacts_schema.files import write_whole
@@ -17,13 +19,52 @@ from stages.engine import Context
 from stages.evaluate.benchmarks import BadItem
 from stages.evaluate.parts import Evaluator, Part, PartResult
 from stages.evaluate.writing import AnswerPart
-from stages.parallel.lockstep import Lockstep
+from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.answers import Answer
 from stages.scoring.choices import Choice
 from stages.scoring.dtypes import arithmetic
 from stages.scoring.observations import Observation
 from stages.training.start import read_spread
+
+
+@dataclass(frozen=True)
+class Lockstep:
+    """What each rank calls: `take` before every pass of its own, then `wait` until all are done.
+
+    Where parameters are in parts, a pass gathers them from all ranks, so all must make as many.
+    Ranks that write need different numbers: before a pass each says so, and one that has nothing to
+    do makes a pass over one token whenever another makes one. Both raise Stopped on all ranks as
+    soon as one is asked to stop (`is_stopping`).
+    """
+
+    ranks: Ranks
+    model: Decoder
+    is_stopping: Callable[[], bool]
+
+    def take(self) -> None:
+        """Before a forward pass."""
+        self._tell(busy=True)
+
+    def wait(self) -> None:
+        """Until no rank makes a pass any more."""
+        is_cut = self.ranks.layout.shard > 1
+        while self._tell(busy=False):
+            if is_cut:
+                self._pass_over_one_token()
+
+    def _tell(self, *, busy: bool) -> bool:
+        """Whether any rank is about to make a pass."""
+        flags = self.ranks.sum_all(torch.tensor([int(busy), int(self.is_stopping())]))
+        any_busy, any_stopping = flags.tolist()
+        if any_stopping:
+            raise Stopped()
+        return bool(any_busy)
+
+    @torch.inference_mode()
+    def _pass_over_one_token(self) -> None:
+        token_BL = torch.zeros(1, 1, dtype=torch.int64, device=self.ranks.device)
+        self.model(token_BL, token_BL)
 
 
 def measure_on_ranks(context: Context, parts: Sequence[Part], ranks: Ranks) -> list[PartResult]:
