@@ -140,9 +140,9 @@ def _is_inline(member: Any, catalogue: Catalogue) -> bool:
 
 
 def _aggregates(settings: Mapping[str, Any], where: str) -> tuple[Aggregate, ...]:
-    listed = settings.get("aggregate_metric_list") or ()
+    entries = settings.get("aggregate_metric_list") or ()
     made = []
-    for one in [listed] if isinstance(listed, Mapping) else listed:
+    for one in entries if isinstance(entries, list | tuple) else [entries]:
         if not isinstance(one, Mapping) or not isinstance(one.get("metric"), str):
             raise InputError("an entry of aggregate_metric_list has no `metric`", where=where)
         for name in one:
