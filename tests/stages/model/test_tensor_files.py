@@ -68,7 +68,13 @@ def write(folder, tensors=TENSORS, **more):
     return write_tensors(folder.open, NAME, specs_of(tensors), tensors.get, **more)
 
 
-@pytest.mark.parametrize("tensors", [TENSORS, {}], ids=["all types", "none"])
+WHOLE = {"packed": torch.ones(4, 2, dtype=torch.int32), "bytes": torch.ones(3, dtype=torch.int8)}
+"""Of quantised releases."""
+
+
+@pytest.mark.parametrize(
+    "tensors", [TENSORS, {**TENSORS, **WHOLE}, {}], ids=["of checkpoints", "all types", "none"]
+)
 def test_one_file_has_the_bytes_of_the_library(tmp_path, tensors):
     assert write(Folder(tmp_path), tensors) == [NAME]
     assert (tmp_path / NAME).read_bytes() == save(tensors)
