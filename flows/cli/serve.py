@@ -40,12 +40,21 @@ BATCHES = (1, 8, 32, 128)
     "default `serve.key` in $INGOT_HOME.",
 )
 @click.option(
+    "--batch",
+    "places",
+    type=click.IntRange(1, 1024),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Answers that are written together.",
+)
+@click.option(
     "--waiting",
     type=click.IntRange(0, 10_000),
     default=128,
     show_default=True,
     metavar="N",
-    help="Answers that may wait for the one that is written; more are refused (429).",
+    help="Answers that may wait for a place among them; more are refused (429).",
 )
 @click.option(
     "--device", metavar="NAME", help="cpu, cuda or cuda:N; by default a GPU if there is one."
@@ -67,6 +76,7 @@ def serve(
     ref: str,
     port: int,
     key_file: str | None,
+    places: int,
     waiting: int,
     device: str | None,
     only_plan: bool,
@@ -86,11 +96,11 @@ def serve(
     path = _key_path(key_file)
     key = read_key(path)
     with _listen(port) as listener:
-        service = _load(store, ref, device, waiting)
+        service = _load(store, ref, device, places, waiting)
         _serve(service, listener, path, key)
 
 
-def _load(store: str, ref: str, device: str | None, waiting: int) -> Service:
+def _load(store: str, ref: str, device: str | None, places: int, waiting: int) -> Service:
     from flows.analysis.chat import find_model, load_model
     from flows.cli.chat import choose_device
     from flows.serving.app import Service
@@ -101,7 +111,8 @@ def _load(store: str, ref: str, device: str | None, waiting: int) -> Service:
     names = refs_by_artifact(opened).get(manifest.name)
     name = names[0] if names else f"{manifest.stage}-{short(manifest.key)}"
     model = load_model(opened, manifest, output, choose_device(device))
-    return Service(name, model, Writer(model, waiting=waiting), int(time.time()))
+    writer = Writer(lambda: model.open_batch(places), waiting=waiting)
+    return Service(name, model, writer, int(time.time()))
 
 
 def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> None:
@@ -148,7 +159,7 @@ def _print_plan(store: str, ref: str, length: int | None) -> None:
     print_table(["GPU", *titles], rows)
     echo(
         "\n–: does not fit with a tenth of the memory left. Small models are bound otherwise; "
-        "`ingot serve` itself takes float32 (twice the memory), one answer at a time."
+        "`ingot serve` itself takes float32 (twice the memory)."
     )
 
 

@@ -24,7 +24,7 @@ class WordModel:
     def __init__(self):
         self.gate = threading.Event()
         self.gate.set()
-        self.written = 0
+        self.written = self.most_at_once = 0
 
     def encode_plain(self, text):
         return text.split()
@@ -38,17 +38,60 @@ class WordModel:
     def spelled_token(self, messages):
         return "<|x|>" if any("<|x|>" in one["content"] for one in messages) else None
 
-    def write_tokens(self, ids, sampling, most):
-        for number in range(most):
-            assert self.gate.wait(30)
-            if ids[-1] == "end" and number == 2:
-                return
-            if ids[-1] == "fault":
-                raise KeyError("a bug")
-            if ids[-1] == "break":
-                raise InputError("the model gives a log-probability that is not finite")
-            self.written += 1
-            yield f"{ids[-1]} "
+    def open_batch(self):
+        return WordBatch(self, places=2)
+
+
+class WordText:
+    """As `OpenText`: a word of the prompt again and again, two of `end`."""
+
+    def __init__(self, ids, most, stops):
+        self.word, self.most, self.stops = ids[-1], most, stops
+        self.text, self.tokens, self.ending, self.failure = "", 0, None, None
+
+    @property
+    def is_open(self):
+        return self.ending is None and self.failure is None
+
+    def append(self):
+        if self.word == "break":
+            self.failure = InputError("the model gives a log-probability that is not finite")
+            return
+        if self.word == "end" and self.tokens == 2:
+            self.ending = "end"
+            return
+        self.tokens += 1
+        self.text += f"{self.word} "
+        places = [place for stop in self.stops if (place := self.text.find(stop)) >= 0]
+        if places:
+            self.text, self.ending = self.text[: min(places)], "stop"
+        elif self.tokens == self.most:
+            self.ending = "length"
+
+
+class WordBatch:
+    """As `ContinuousBatch`: a word of each text a step; a prompt ending in `fault` is a bug."""
+
+    def __init__(self, model, places):
+        self.model, self.places, self.texts = model, places, []
+
+    def add(self, prompt, sampling, *, max_new_tokens, stop_texts=()):
+        assert len(self.texts) < self.places
+        self.texts.append(WordText(prompt, max_new_tokens, stop_texts))
+        return self.texts[-1]
+
+    def remove(self, text):
+        self.texts.remove(text)
+
+    def step(self):
+        assert self.model.gate.wait(30)
+        if any(text.word == "fault" for text in self.texts):
+            raise KeyError("a bug")
+        self.model.most_at_once = max(self.model.most_at_once, len(self.texts))
+        for text in self.texts:
+            text.append()
+            self.model.written += 1
+        self.texts = [text for text in self.texts if text.is_open]
 
 
 @pytest.fixture
@@ -61,7 +104,7 @@ def url(model):
     """A server in a thread: its address."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    service = Service("me/sft", model, Writer(model, waiting=3), 1)
+    service = Service("me/sft", model, Writer(model.open_batch, waiting=3), 1)
     app = make_app(service, hosts=frozenset({f"127.0.0.1:{port}"}), key=KEY)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
