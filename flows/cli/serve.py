@@ -1,13 +1,16 @@
-"""`ingot serve REF`: a model of the store behind OpenAI's protocol, on loopback."""
+"""`ingot serve REF [REF]`: models of the store behind OpenAI's protocol, on loopback."""
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import secrets
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +20,13 @@ from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.identity import short
 from flows.analysis.artifacts import open_store, refs_by_artifact
+from flows.cli.chat import choose_device
 from flows.cli.options import store_option
 from flows.cli.output import Column, echo, print_table
 
 if TYPE_CHECKING:
     from flows.serving.app import Service
+    from flows.serving.comparison import Comparison
 
 PORT = 8000
 BATCHES = (1, 8, 32, 128)
@@ -29,7 +34,7 @@ BATCHES = (1, 8, 32, 128)
 
 
 @click.command("serve")
-@click.argument("ref")
+@click.argument("refs", metavar="REF [REF]", nargs=-1, required=True)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: a free one."
 )
@@ -71,9 +76,19 @@ BATCHES = (1, 8, 32, 128)
     metavar="N",
     help="With --plan: tokens of a text, its answer included; by default the model's context.",
 )
+@click.option(
+    "--blind",
+    is_flag=True,
+    help="With two models: the page says which one wrote which answer after the choice.",
+)
+@click.option(
+    "--choices",
+    metavar="FILE",
+    help="With two models: gets a line of JSON for each choice; by default `choices.jsonl`.",
+)
 @store_option
 def serve(
-    ref: str,
+    refs: tuple[str, ...],
     port: int,
     key_file: str | None,
     places: int,
@@ -81,38 +96,72 @@ def serve(
     device: str | None,
     only_plan: bool,
     length: int | None,
+    blind: bool,
+    choices: str | None,
     store: str,
 ) -> None:
     """Serve the model REF to programs that speak OpenAI's protocol, and to a page.
 
     REF is a checkpoint or release: a name in the store, or a key of 6 or more digits. It listens on
     127.0.0.1 alone; Ctrl-C ends it. Clients send the key of the key file as their API key.
+
+    With two models the page shows an answer of each, side by side in random order, and appends what
+    people choose to a file.
     """
+    if len(refs) > 2:
+        raise UsageError("at most two models are served", where=refs[2])
+    if len(refs) == 1 and (blind or choices is not None):
+        raise UsageError(
+            "one model is not compared", where="--blind" if blind else "--choices",
+            hint="name two",
+        )  # fmt: skip
     if only_plan:
-        _print_plan(store, ref, length)
+        if len(refs) == 2:
+            raise UsageError("it is of one model", where="--plan")
+        _print_plan(store, refs[0], length)
         return
     if length is not None:
         raise UsageError("it is of a plan", where="--length", hint="add --plan")
     path = _key_path(key_file)
     key = read_key(path)
     with _listen(port) as listener:
-        service = _load(store, ref, device, places, waiting)
+        service = _load(store, refs, choose_device(device), places, waiting)
+        if len(refs) == 2:
+            service.comparison = _compare(store, refs, service, choices or "choices.jsonl", blind)
         _serve(service, listener, path, key)
 
 
-def _load(store: str, ref: str, device: str | None, places: int, waiting: int) -> Service:
+def _load(store: str, refs: Sequence[str], device: str, places: int, waiting: int) -> Service:
     from flows.analysis.chat import find_model, load_model
-    from flows.cli.chat import choose_device
-    from flows.serving.app import Service
+    from flows.serving.app import ServedModel, Service
     from flows.serving.writer import Writer
 
     opened = open_store(store)
-    manifest, output = find_model(opened, ref)
-    names = refs_by_artifact(opened).get(manifest.name)
-    name = names[0] if names else f"{manifest.stage}-{short(manifest.key)}"
-    model = load_model(opened, manifest, output, choose_device(device))
-    writer = Writer(lambda: model.open_batch(places), waiting=waiting)
-    return Service(name, model, writer, int(time.time()))
+    outputs = [find_model(opened, ref) for ref in refs]
+    if len({(manifest.name, output) for manifest, output in outputs}) < len(refs):
+        raise UsageError(f"{refs[0]} and {refs[1]} are the same model", where="REF")
+    names = refs_by_artifact(opened)
+    models = []
+    for ref, (manifest, output) in zip(refs, outputs, strict=True):
+        known = names.get(manifest.name, [])
+        name = ref if ref in known else next(iter(known), f"{manifest.stage}-{short(manifest.key)}")
+        model = load_model(opened, manifest, output, device)
+        writer = Writer(partial(model.open_batch, places), waiting=waiting)
+        models.append(ServedModel(name, model, writer, int(time.time())))
+    return Service(models)
+
+
+def _compare(
+    store: str, refs: Sequence[str], service: Service, file: str, blind: bool
+) -> Comparison:
+    from flows.serving.comparison import Candidate, Comparison
+
+    opened = open_store(store)
+    keys = [opened.resolve(ref)[0].key for ref in refs]
+    first, second = (
+        Candidate(one.name, key) for one, key in zip(service.models, keys, strict=True)
+    )
+    return Comparison((first, second), Path(file), blind=blind, who=getpass.getuser())
 
 
 def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> None:
@@ -121,8 +170,8 @@ def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> N
     from flows.serving.app import make_app
 
     port = listener.getsockname()[1]
-    names = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
-    hosts = names | (frozenset(("127.0.0.1", "localhost")) if port == 80 else frozenset())
+    addresses = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
+    hosts = addresses | (frozenset(("127.0.0.1", "localhost")) if port == 80 else frozenset())
     config = uvicorn.Config(
         make_app(service, hosts=hosts, key=key),
         log_level="error",
@@ -131,11 +180,15 @@ def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> N
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    echo(f"{service.name}: http://127.0.0.1:{port}/v1, and a page on http://127.0.0.1:{port}/")
+    names = " and ".join(one.name for one in service.models)
+    echo(f"{names}: http://127.0.0.1:{port}/v1, and a page on http://127.0.0.1:{port}/")
     echo(f"the key is in {path}; Ctrl-C ends it")
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])
+    if service.comparison is not None:
+        first, second = (one.name for one in service.comparison.candidates)
+        echo(f"{service.comparison.file}: {service.comparison.summary().sentence(first, second)}")
 
 
 def _print_plan(store: str, ref: str, length: int | None) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
 
 from artifacts_schema.errors import InputError
-from flows.serving.app import Service, make_app
+from flows.serving.app import ServedModel, Service, make_app
+from flows.serving.comparison import Candidate, Comparison
 from flows.serving.writer import Writer
 
 KEY = "a-key-of-more-than-16-letters"
@@ -25,6 +27,7 @@ class WordModel:
         self.gate = threading.Event()
         self.gate.set()
         self.written = self.most_at_once = 0
+        self.word = str
 
     def encode_plain(self, text):
         return text.split()
@@ -45,8 +48,8 @@ class WordModel:
 class WordText:
     """As `OpenText`: a word of the prompt again and again, two of `end`."""
 
-    def __init__(self, ids, most, stops):
-        self.word, self.most, self.stops = ids[-1], most, stops
+    def __init__(self, word, most, stops):
+        self.word, self.most, self.stops = word, most, stops
         self.text, self.tokens, self.ending, self.failure = "", 0, None, None
 
     @property
@@ -77,7 +80,7 @@ class WordBatch:
 
     def add(self, prompt, sampling, *, max_new_tokens, stop_texts=()):
         assert len(self.texts) < self.places
-        self.texts.append(WordText(prompt, max_new_tokens, stop_texts))
+        self.texts.append(WordText(self.model.word(prompt[-1]), max_new_tokens, stop_texts))
         return self.texts[-1]
 
     def remove(self, text):
@@ -99,12 +102,11 @@ def model():
     return WordModel()
 
 
-@pytest.fixture
-def url(model):
-    """A server in a thread: its address."""
+@contextmanager
+def serving(service):
+    """The address of a server in a thread."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    service = Service("me/sft", model, Writer(model.open_batch, waiting=3), 1)
     app = make_app(service, hosts=frozenset({f"127.0.0.1:{port}"}), key=KEY)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -112,6 +114,35 @@ def url(model):
     while not server.started:
         time.sleep(0.01)
     yield f"http://127.0.0.1:{port}"
-    model.gate.set()
+    for one in service.models:
+        one.model.gate.set()
     server.should_exit = True
     thread.join(20)
+
+
+def served(name, model):
+    return ServedModel(name, model, Writer(model.open_batch, waiting=3), 1)
+
+
+@pytest.fixture
+def url(model):
+    with serving(Service([served("me/sft", model)])) as url:
+        yield url
+
+
+@pytest.fixture
+def choices(tmp_path):
+    """The file of choices of `compared`."""
+    return tmp_path / "choices.jsonl"
+
+
+@pytest.fixture(params=[True, False], ids=["blind", "named"])
+def compared(request, choices):
+    """`(address, blind)` of a server of two models, one of which shouts."""
+    first, second = WordModel(), WordModel()
+    second.word = str.upper
+    candidates = Candidate("me/one", "a" * 64), Candidate("me/two", "b" * 64)
+    comparison = Comparison(candidates, choices, blind=request.param, who="login")
+    models = [served("me/one", first), served("me/two", second)]
+    with serving(Service(models, comparison)) as url:
+        yield url, request.param
