@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stages.engine import Input
-    from stages.export.card import Evaluation
+    from stages.export.card_scores import Evaluation
     from stages.export.provenance import Origin, TrainingData
 
 
@@ -34,7 +34,7 @@ class Export(Stage):
     a machine.
     """
 
-    name, version, reproducible = "export", 4, "numerics"
+    name, version, reproducible = "export", 5, "numerics"
     inputs = {
         "checkpoint": Maybe("checkpoint"),
         "reward_model": Maybe("reward_model"),
@@ -50,7 +50,8 @@ class Export(Stage):
         _check_one(bool(inputs.get("checkpoint")), bool(inputs.get("reward_model")))
 
     def run(self, context: Context) -> None:
-        from stages.export.card import Evaluation, model_card
+        from stages.export.card import model_card
+        from stages.export.card_scores import Evaluation
         from stages.export.certificate import CERTIFICATE, make_certificate
         from stages.export.folder import (
             ReleasedModel,
