@@ -212,8 +212,9 @@ def _print_plan(store: str, ref: str, length: int | None) -> None:
     print_table(["GPU", *titles], rows)
     echo(
         "\n–: does not fit with a tenth of the memory left. Small models are bound otherwise; "
-        "`ingot serve` itself takes float32 (twice the memory).\n\nMemory and bandwidth by the maker:"
+        "`ingot serve` itself takes float32 (twice the memory).\n"
     )
+    echo("Memory and bandwidth by the maker:")
     for gpu in GPUS:
         echo(f"  {gpu.name}: {gpu.source}")
 
