@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import secrets
@@ -155,13 +154,14 @@ def _compare(
     store: str, refs: Sequence[str], service: Service, file: str, blind: bool
 ) -> Comparison:
     from flows.serving.comparison import Candidate, Comparison
+    from stages.engine.provenance import login_name
 
     opened = open_store(store)
     keys = [opened.resolve(ref)[0].key for ref in refs]
     first, second = (
         Candidate(one.name, key) for one, key in zip(service.models, keys, strict=True)
     )
-    return Comparison((first, second), Path(file), blind=blind, who=getpass.getuser())
+    return Comparison((first, second), Path(file), blind=blind, who=login_name())
 
 
 def _serve(service: Service, listener: socket.socket, path: Path, key: str) -> None:
