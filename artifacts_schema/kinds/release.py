@@ -44,6 +44,7 @@ RELEASE_KINDS = (
             "README.md": "Data card, whose front matter names the files of each source.",
             "dataset.json": "Name, licence, sources with their files, documents and bytes of text; "
             "what was left out; the artifacts that it was made of.",
+            "croissant.json": "Files with their sha256 and columns by source, in MLCommons' form.",
         },
     ),
     Kind(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
+    from stages.scoring.continuous import ContinuousBatch
     from stages.scoring.generation import Sampling, Written
     from stages.tokens.chat_template import Template
 
@@ -93,19 +94,20 @@ class LanguageModel:
 
         It ends with the token that ends a document or a turn, or after `max_new_tokens`.
         """
-        return (piece for piece in self.write_tokens(ids, sampling, max_new_tokens) if piece)
-
-    def write_tokens(
-        self, ids: Sequence[int], sampling: Sampling, max_new_tokens: int
-    ) -> Iterator[str]:
-        """The same, a piece for each token; '' where a token completes no character."""
         from tokenizers.decoders import DecodeStream
 
         stream = DecodeStream(ids=list(ids), skip_special_tokens=True)
         for token in self._generator.stream(
             ids, sampling, max_new_tokens=max_new_tokens, stop_ids=self.special.ends
         ):
-            yield stream.step(self.tokenizer, token) or ""
+            if piece := stream.step(self.tokenizer, token):
+                yield piece
+
+    def open_batch(self, places: int) -> ContinuousBatch:
+        """A batch of texts that end as those of `write`, for the thread that writes them."""
+        from stages.scoring.continuous import ContinuousBatch
+
+        return ContinuousBatch(self._generator, places=places, stop_ids=self.special.ends)
 
     def write_many(
         self,

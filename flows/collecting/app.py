@@ -172,4 +172,4 @@ def make_app(desk: Desk, name: str, *, hosts: frozenset[str], key: str) -> ASGIA
         Route("/undo", pages.undo, methods=["POST"]),
         Route("/release", pages.release, methods=["POST"]),
     ]
-    return make_guarded(_PAGE, routes, hosts=hosts, key=key)
+    return make_guarded(_PAGE.read_text(encoding="utf-8"), routes, hosts=hosts, key=key)

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from artifacts_schema.errors import UsageError
@@ -26,41 +25,17 @@ from artifacts_schema.manifest import File, Manifest
 from artifacts_schema.store import Store
 from flows.analysis.artifacts import RefsByArtifact, load_ancestry, refs_by_artifact
 from stages.engine.inputs import Input
+from stages.export.croissant import CONFORMS_TO, CONTEXT, PARQUET, describe_column
 
-CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 DATA_KINDS = (
     *("documents", "conversations", "preferences", "benchmarks", "token_shards", "token_dataset"),
 )
 """Kinds of outputs that are described where none is named."""
 KEYS = {"documents": "doc_id", "conversations": "conversation_id", "preferences": "preference_id"}
 """Column that identifies a row, by kind."""
-PARQUET = "application/x-parquet"
 ENCODINGS = {".parquet": PARQUET, ".json": "application/json"}
 OTHER_ENCODING = "application/octet-stream"
 MOST_LICENCES = 20
-
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{
-        term: f"cr:{term}"
-        for term in (
-            *("citeAs", "column", "equivalentProperty", "extract", "field", "fileObject"),
-            *("fileProperty", "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key"),
-            *("md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
-            *("replace", "samplingRate", "separator", "source", "subField", "transform"),
-        )
-    },
-}
-"""The context of the specification, whose terms a reader may expect."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +161,7 @@ class _Output:
                 "@id": id,
                 "name": id,
                 "description": kind.description if kind else "",
-                "field": [_field(id, file_set, column, texts) for column in schema],
+                "field": [describe_column(id, file_set, column, texts) for column in schema],
             }
             if output.kind in KEYS:
                 value["key"] = {"@id": f"{id}/{KEYS[output.kind]}"}
@@ -222,66 +197,6 @@ def _slug(pattern: str) -> str:
 
 def _encoding(path: str) -> str:
     return next((kind for end, kind in ENCODINGS.items() if path.endswith(end)), OTHER_ENCODING)
-
-
-# Fields ------------------------------------------------------------------------------------------
-
-
-def _field(
-    record_set: str, file_set: str, column: pa.Field, texts: Mapping[str, str]
-) -> dict[str, Any]:
-    """A field for a column; a struct, or list of structs, has its members as sub-fields.
-
-    Members that are structs themselves are left to the description, which names the Arrow type:
-    Croissant has no record within a record.
-    """
-    source = {"fileSet": {"@id": file_set}, "extract": {"column": column.name}}
-    metadata = column.metadata or {}
-    text = texts.get(column.name) or metadata.get(b"description", b"").decode() or column.name
-    value: dict[str, Any] = {
-        "@type": "cr:Field",
-        "@id": f"{record_set}/{column.name}",
-        "name": column.name,
-        "description": text,
-    }
-    is_list, kind = _element(column.type)
-    if is_list:
-        value["repeated"] = True
-    if not pa.types.is_struct(kind):
-        return {**value, "dataType": data_type(kind), "source": source}
-    value["description"] = f"{text} Arrow type: {column.type}."
-    value["subField"] = [
-        {
-            "@type": "cr:Field",
-            "@id": f"{record_set}/{column.name}/{member.name}",
-            "name": member.name,
-            "dataType": data_type(member.type),
-            "source": {**source, "transform": {"jsonPath": member.name}},
-        }
-        for member in kind
-        if not pa.types.is_nested(member.type)
-    ]
-    return value
-
-
-def _element(kind: pa.DataType) -> tuple[bool, pa.DataType]:
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return True, kind.value_type
-    return False, kind
-
-
-def data_type(kind: pa.DataType) -> str:
-    """Croissant's type of a value of an Arrow type."""
-    types = pa.types
-    if types.is_boolean(kind):
-        return "sc:Boolean"
-    if types.is_integer(kind):
-        return "sc:Integer"
-    if types.is_floating(kind) or types.is_decimal(kind):
-        return "sc:Float"
-    if types.is_date(kind):
-        return "sc:Date"
-    return "sc:DateTime" if types.is_timestamp(kind) else "sc:Text"
 
 
 # History -----------------------------------------------------------------------------------------

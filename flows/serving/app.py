@@ -1,4 +1,4 @@
-"""OpenAI's protocol over a model of the store: models, completions, chat completions.
+"""OpenAI's protocol over models of the store: models, completions, chat completions.
 
 These routes alone, and a page to talk in. `transformers serve` 5.23 speaks the protocol too, and
 can be pinned to a model (`--force-model`), but its route `/load_model` loads others all the same,
@@ -12,10 +12,10 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -23,7 +23,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from artifacts_schema.errors import IngotError
-from flows.serving.bodies import Body, ChatBody, CompletionBody
+from flows.serving.bodies import Body, ChatBody, ChoiceBody, CompletionBody
+from flows.serving.comparison import SIDES, Comparison, Unknown
 from flows.serving.loopback import Refused, make_guarded, read_body
 from flows.serving.writer import End, Full, Job, Writer
 
@@ -32,84 +33,142 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.5
 """Between looks at whether a client that waits for a whole answer is still there."""
-AnyBody = TypeVar("AnyBody", bound=Body)
-_PAGE = Path(__file__).with_name("page.html")
+_FOLDER = Path(__file__).parent
+
+
+def read_page(name: str) -> str:
+    """A page with the script and style that all pages share."""
+    text = (_FOLDER / name).read_text(encoding="utf-8")
+    for marker, shared in (("// client.js", "client.js"), ("/* style.css */", "style.css")):
+        text = text.replace(marker, (_FOLDER / shared).read_text(encoding="utf-8"))
+    return text
 
 
 @dataclass
-class Service:
+class ServedModel:
     """A model, its name, and the thread that writes with it."""
 
     name: str
     model: LanguageModel
     writer: Writer
     started: int
-    _encoding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    encoding: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def described(self) -> dict[str, Any]:
+        """As the protocol lists it."""
+        return {"id": self.name, "object": "model", "created": self.started, "owned_by": "ingot"}
+
+
+@dataclass
+class Service:
+    """One model, or two that are compared. A request that names none gets the first."""
+
+    models: Sequence[ServedModel]
+    comparison: Comparison | None = None
 
     async def completions(self, request: Request) -> Response:
         """`POST /v1/completions`."""
-        body = await _read(request, CompletionBody, self.name)
-        ids = await self._encode(self.model.encode_plain, body.text)
-        return await self._answer(request, body, ids, "text_completion", _text_choice)
+        body = await read_body(request, CompletionBody)
+        served = self._find(body.model)
+        ids = await self._encode(served, served.model.encode_plain, body.text)
+        return await self._answer(request, body, served, ids, "text_completion", _text_choice)
 
     async def chat_completions(self, request: Request) -> Response:
         """`POST /v1/chat/completions`."""
-        body = await _read(request, ChatBody, self.name)
+        body = await read_body(request, ChatBody)
+        served = self._find(body.model)
         tools = json.dumps(body.tools) if body.tools and body.tool_choice != "none" else None
         try:
             messages = [one.plain() for one in body.messages]
-            if token := self.model.spelled_token(messages):
+            if token := served.model.spelled_token(messages):
                 raise Refused(
                     400,
                     f"a message spells the special token {token}, which this model's chat "
                     "template cannot tell from one of its own",
                     "special_token",
                 )
-            ids = await self._encode(self.model.encode_chat, messages, tools)
+            ids = await self._encode(served, served.model.encode_chat, messages, tools)
         except IngotError as error:
             raise Refused(400, error.what, "invalid_messages") from None
-        return await self._answer(request, body, ids, "chat.completion", _chat_choice)
+        return await self._answer(request, body, served, ids, "chat.completion", _chat_choice)
 
-    async def models(self, request: Request) -> Response:
+    async def list_models(self, request: Request) -> Response:
         """`GET /v1/models`."""
-        one = {"id": self.name, "object": "model", "created": self.started, "owned_by": "ingot"}
-        return JSONResponse({"object": "list", "data": [one]})
+        return JSONResponse({"object": "list", "data": [one.described() for one in self.models]})
 
     async def model_by_name(self, request: Request) -> Response:
         """`GET /v1/models/NAME`."""
-        if request.path_params["name"] != self.name:
-            raise _no_model(request.path_params["name"], self.name)
-        one = {"id": self.name, "object": "model", "created": self.started, "owned_by": "ingot"}
-        return JSONResponse(one)
+        return JSONResponse(self._find(request.path_params["name"]).described())
 
-    async def _encode(self, encode: Callable[..., list[int]], *arguments: Any) -> list[int]:
+    async def draw_question(self, request: Request) -> Response:
+        """`POST /compare/questions`: a number, whose sides are models `NUMBER:left`, `…:right`."""
+        assert self.comparison is not None
+        number, names = self.comparison.draw(), None
+        if not self.comparison.blind:
+            names = dict(zip(SIDES, self.comparison.names(number), strict=True))
+        return JSONResponse({"question": number, "names": names})
+
+    async def choose(self, request: Request) -> Response:
+        """`POST /compare/choices`: which side was better; answers which model stood where."""
+        assert self.comparison is not None
+        body = await read_body(request, ChoiceBody)
+        try:
+            names = self.comparison.choose(body.question, body.choice, body.who.strip())
+            first, second = (one.name for one in self.comparison.candidates)
+            sentence = self.comparison.summary().sentence(first, second)
+        except Unknown:
+            raise Refused(404, "no such question waits for a choice", "no_question") from None
+        except IngotError as error:
+            raise Refused(500, error.what, "choice_not_written") from None
+        return JSONResponse({**dict(zip(SIDES, names, strict=True)), "summary": sentence})
+
+    def _find(self, name: str) -> ServedModel:
+        if not name:
+            return self.models[0]
+        wanted = (self.comparison and self.comparison.resolve(name)) or name
+        for one in self.models:
+            if one.name == wanted:
+                return one
+        known = " and ".join(f"'{one.name}'" for one in self.models)
+        raise Refused(404, f"no model '{name[:200]}'; this server has {known}", "model_not_found")
+
+    async def _encode(
+        self, served: ServedModel, encode: Callable[..., list[int]], *arguments: Any
+    ) -> list[int]:
         """The prompt's ids, in another thread; one at a time, as a tokenizer has a state.
 
         Refused at once where its answer could not wait.
         """
-        async with self._encoding:
+        async with served.encoding:
             try:
-                self.writer.check_room()
+                served.writer.check_room()
             except Full:
                 raise _full() from None
             return await asyncio.to_thread(encode, *arguments)
 
     async def _answer(
-        self, request: Request, body: Body, ids: list[int], kind: str, choice: Any
+        self,
+        request: Request,
+        body: Body,
+        served: ServedModel,
+        ids: list[int],
+        kind: str,
+        choice: Any,
     ) -> Response:
-        room = self.model.context - len(ids)
+        room = served.model.context - len(ids)
         if room < 1:
             raise Refused(
                 400,
-                f"the prompt has {len(ids):,} tokens, the model's context {self.model.context:,}",
+                f"the prompt has {len(ids):,} tokens, the model's context {served.model.context:,}",
                 "context_length_exceeded",
             )
-        job, pieces = self._submit(body, ids, min(body.most, room))
+        job, pieces = _submit(served.writer, body, ids, min(body.most, room))
         head = {
             "id": f"{'chatcmpl' if kind.startswith('chat') else 'cmpl'}-{secrets.token_hex(12)}",
             "object": kind,
             "created": int(time.time()),
-            "model": self.name,
+            # The name that the client uses: a blind page learns no other.
+            "model": body.model or served.name,
         }
         if body.stream:
             if kind.startswith("chat"):
@@ -123,23 +182,6 @@ class Service:
         return JSONResponse(
             {**head, "choices": [choice(text, end, whole=True)], "usage": _usage(len(ids), end)}
         )
-
-    def _submit(self, body: Body, ids: list[int], most: int) -> tuple[Job, asyncio.Queue[Any]]:
-        from stages.scoring.generation import Sampling
-
-        loop, pieces = asyncio.get_running_loop(), asyncio.Queue[Any]()
-        seed = body.seed if body.seed is not None else secrets.randbits(31)
-        sampling = Sampling(body.temperature, body.top_p, seed, body.top_k, body.min_p)
-
-        def send(item: Any) -> None:
-            loop.call_soon_threadsafe(pieces.put_nowait, item)
-
-        job = Job(ids, sampling, most, body.stops, send)
-        try:
-            self.writer.submit(job)
-        except Full:
-            raise _full() from None
-        return job, pieces
 
     async def _whole(
         self, request: Request, job: Job, pieces: asyncio.Queue[Any]
@@ -160,6 +202,26 @@ class Service:
                 written.append(item)
         finally:
             job.cancelled.set()
+
+
+def _submit(
+    writer: Writer, body: Body, ids: list[int], most: int
+) -> tuple[Job, asyncio.Queue[Any]]:
+    from stages.scoring.generation import Sampling
+
+    loop, pieces = asyncio.get_running_loop(), asyncio.Queue[Any]()
+    seed = body.seed if body.seed is not None else secrets.randbits(31)
+    sampling = Sampling(body.temperature, body.top_p, seed, body.top_k, body.min_p)
+
+    def send(item: Any) -> None:
+        loop.call_soon_threadsafe(pieces.put_nowait, item)
+
+    job = Job(ids, sampling, most, body.stops, send)
+    try:
+        writer.submit(job)
+    except Full:
+        raise _full() from None
+    return job, pieces
 
 
 async def _events(
@@ -214,29 +276,24 @@ def _chat_choice(
     return {"index": 0, name: message, "logprobs": None, "finish_reason": reason}
 
 
-async def _read(request: Request, kind: type[AnyBody], name: str) -> AnyBody:
-    """The checked body of a request to the model `name`."""
-    body = await read_body(request, kind)
-    if body.model not in ("", name):
-        raise _no_model(body.model, name)
-    return body
-
-
 def _full() -> Refused:
     headers = {"Retry-After": "5"}
     return Refused(429, "too many requests wait: try again", "queue_full", **headers)
 
 
-def _no_model(wanted: str, name: str) -> Refused:
-    return Refused(404, f"no model '{wanted[:200]}'; this server has '{name}'", "model_not_found")
-
-
 def make_app(service: Service, *, hosts: frozenset[str], key: str) -> ASGIApp:
     """The application; `hosts` are the values of the Host header that name it."""
+    compared = service.comparison is not None
     routes: list[BaseRoute] = [
-        Route("/v1/models", service.models),
+        Route("/v1/models", service.list_models),
         Route("/v1/models/{name:path}", service.model_by_name),
         Route("/v1/completions", service.completions, methods=["POST"]),
         Route("/v1/chat/completions", service.chat_completions, methods=["POST"]),
     ]
-    return make_guarded(_PAGE, routes, hosts=hosts, key=key)
+    if compared:
+        routes += [
+            Route("/compare/questions", service.draw_question, methods=["POST"]),
+            Route("/compare/choices", service.choose, methods=["POST"]),
+        ]
+    page = read_page("compare.html" if compared else "page.html")
+    return make_guarded(page, routes, hosts=hosts, key=key)

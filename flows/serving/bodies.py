@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from flows.serving.comparison import Choice
+
 MOST_STOPS, MOST_STOP_CHARACTERS = 4, 256
 _DEFAULT_TOKENS = 256
 
@@ -149,3 +151,14 @@ class ChatBody(Body):
     tools: list[dict[str, Any]] | None = Field(default=None, max_length=128)
     tool_choice: Literal["auto", "none"] = "auto"
     """`none`: the tools are not shown to the model."""
+
+
+class ChoiceBody(BaseModel):
+    """`/compare/choices`: which of two answers somebody chose."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(max_length=64)
+    choice: Choice
+    who: str = Field(default="", max_length=200)
+    """Empty: the user who started the server."""

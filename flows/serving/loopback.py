@@ -95,16 +95,13 @@ class Guard:
         return Refused(401, "the key is missing or wrong", "invalid_api_key", **headers)
 
 
-def make_guarded(
-    page: Path, routes: list[BaseRoute], *, hosts: frozenset[str], key: str
-) -> ASGIApp:
+def make_guarded(page: str, routes: list[BaseRoute], *, hosts: frozenset[str], key: str) -> ASGIApp:
     """The application: `routes`, and a page at `/`; `hosts` are the Host headers that it takes."""
-    text = page.read_text(encoding="utf-8")
-    policy = page_policy(text)
+    policy = page_policy(page)
 
     async def send_page(request: Request) -> Response:
         return HTMLResponse(
-            text,
+            page,
             headers={
                 "Content-Security-Policy": policy,
                 "X-Content-Type-Options": "nosniff",

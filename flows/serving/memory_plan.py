@@ -20,22 +20,31 @@ BYTES = 2
 
 
 class Gpu(NamedTuple):
-    """Memory in bytes, bandwidth in bytes a second, by the maker's data sheet."""
+    """Memory in bytes, bandwidth in bytes a second, and the maker's page that states both."""
 
     name: str
     memory: float
     bandwidth: float
+    source: str
 
 
+_NVIDIA = "https://www.nvidia.com/en-us/data-center"
 GPUS = (
-    Gpu("H200 SXM", 141e9, 4.8e12),
-    Gpu("H100 SXM", 80e9, 3.35e12),
-    Gpu("A100 SXM 80GB", 80e9, 2.039e12),
-    Gpu("L40S", 48e9, 0.864e12),
-    Gpu("RTX 4090", 24e9, 1.008e12),
-    Gpu("L4", 24e9, 0.3e12),
-)
-"""NVIDIA's data sheets of these cards."""
+    Gpu("H200 SXM", 141e9, 4.8e12, f"{_NVIDIA}/h200/"),
+    Gpu("H100 SXM", 80e9, 3.35e12, f"{_NVIDIA}/h100/"),
+    Gpu(
+        "A100 SXM 80GB", 80e9, 2.039e12,
+        "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+        "nvidia-a100-datasheet-nvidia-us-2188504-web.pdf",
+    ),
+    Gpu("L40S", 48e9, 0.864e12, f"{_NVIDIA}/l40s/"),
+    Gpu(
+        "RTX 4090", 24e9, 1.008e12,
+        "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
+    ),
+    Gpu("L4", 24e9, 0.3e12, f"{_NVIDIA}/l4/"),
+)  # fmt: skip
+"""NVIDIA's pages and data sheets of these cards; of the RTX 4090 the architecture's white paper."""
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,21 @@
-"""The one thread that writes with the model, and the answers that wait for it.
+"""The one thread that writes with a model, and the answers that wait for a place in its batch.
 
-Answers are written one after another, in the order of their requests; a bounded number waits. A
-text that might be the beginning of a stop text is held back until it is known not to be.
+Answers are written together, at most as many as the batch has places; a bounded number waits, and
+the first of them takes the place of an answer that ends or is cancelled. A text that might be the
+beginning of a stop text is held back until it is known not to be.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from stages.scoring.continuous import ContinuousBatch, OpenText
     from stages.scoring.generation import Sampling
-
-
-class TokenWriter(Protocol):
-    """The model: see `LanguageModel.write_tokens`."""
-
-    def write_tokens(
-        self, ids: Sequence[int], sampling: Sampling, max_new_tokens: int
-    ) -> Iterator[str]:
-        """A piece of text for each token."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +43,40 @@ class Full(Exception):
     """So many answers wait already that one more is refused."""
 
 
-class Writer:
-    """Writes the answers of `submit`; `waiting` is how many may wait while one is written."""
+@dataclass(eq=False)
+class _Answer:
+    """A job with its text in the batch, and how many characters of that were sent."""
 
-    def __init__(self, model: TokenWriter, *, waiting: int) -> None:
-        self._model, self._most = model, waiting
+    job: Job
+    text: OpenText
+    sent: int = 0
+
+    def send_new(self) -> None:
+        """Send what is new of the text, and its end."""
+        text, ending = self.text.text, self.text.ending
+        if self.text.failure is not None:
+            self.job.send(self.text.failure)
+            return
+        longest = max(map(len, self.job.stops), default=1)
+        ready = len(text) if ending else len(text) - (longest - 1)
+        if ready > self.sent:
+            self.job.send(text[self.sent : ready])
+            self.sent = ready
+        if ending:
+            self.job.send(End("length" if ending == "length" else "stop", self.text.tokens))
+
+
+class Writer:
+    """Writes the answers of `submit` in a batch of `make_batch`; at most `waiting` more wait.
+
+    An unexpected error ends all answers of the batch; those that wait get a new one.
+    """
+
+    def __init__(self, make_batch: Callable[[], ContinuousBatch], *, waiting: int) -> None:
+        self._make_batch, self._most = make_batch, waiting
+        self._batch = make_batch()
         self._jobs: deque[Job] = deque()
-        self._busy = False
+        self._answers: list[_Answer] = []
         self._change = threading.Condition()
         # A daemon: the process may end in the middle of an answer.
         threading.Thread(target=self._work, name="writer", daemon=True).start()
@@ -75,41 +95,45 @@ class Writer:
 
     def _check_room(self) -> None:
         self._jobs = deque(one for one in self._jobs if not one.cancelled.is_set())
-        if len(self._jobs) >= self._most + (not self._busy):
+        if len(self._jobs) >= self._most + self._batch.places - len(self._answers):
             raise Full
 
     def _work(self) -> None:
         while True:
             with self._change:
-                self._busy = False
-                while not self._jobs:
+                while not self._jobs and not self._answers:
                     self._change.wait()
-                job = self._jobs.popleft()
-                self._busy = True
+                self._drop_cancelled()
+                self._fill_places()
+            try:
+                self._batch.step()
+                for answer in self._answers:
+                    answer.send_new()
+            except Exception as error:  # Whatever it is, the next answers are to be written.
+                with self._change:
+                    failed, self._answers = self._answers, []
+                    self._batch = self._make_batch()
+                for answer in failed:
+                    answer.job.send(error)
+            with self._change:
+                self._answers = [one for one in self._answers if one.text.is_open]
+
+    def _drop_cancelled(self) -> None:
+        for answer in self._answers:
+            if answer.job.cancelled.is_set():
+                self._batch.remove(answer.text)
+        self._answers = [one for one in self._answers if not one.job.cancelled.is_set()]
+
+    def _fill_places(self) -> None:
+        while self._jobs and len(self._answers) < self._batch.places:
+            job = self._jobs.popleft()
             if job.cancelled.is_set():
                 continue
             try:
-                self._write(job)
-            except Exception as error:  # Whatever it is, the next answer is to be written.
+                text = self._batch.add(
+                    job.ids, job.sampling, max_new_tokens=job.most, stop_texts=job.stops
+                )
+            except ValueError as error:
                 job.send(error)
-
-    def _write(self, job: Job) -> None:
-        held, tokens = "", 0
-        longest = max(map(len, job.stops), default=1)
-        for piece in self._model.write_tokens(job.ids, job.sampling, job.most):
-            if job.cancelled.is_set():
-                return
-            tokens += 1
-            held += piece
-            places = [place for stop in job.stops if (place := held.find(stop)) >= 0]
-            if places:
-                job.send(held[: min(places)])
-                job.send(End("stop", tokens))
-                return
-            ready = len(held) - (longest - 1)
-            if ready > 0:
-                job.send(held[:ready])
-                held = held[ready:]
-        if held:
-            job.send(held)
-        job.send(End("length" if tokens == job.most else "stop", tokens))
+                continue
+            self._answers.append(_Answer(job, text))

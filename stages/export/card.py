@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from artifacts_schema.identity import short
-from artifacts_schema.manifest import InputRef, Manifest
-from stages.engine import Input
+from stages.export.card_scores import (
+    CLEAN,
+    HELD_OUT_TEXT,
+    Evaluation,
+    Row,
+    at_chance,
+    evaluations_section,
+    other_checkpoints_sections,
+    plain_cell,
+    planted_table,
+)
 from stages.export.config import LIBRARIES, ExportConfig
 from stages.export.provenance import (
     HELD_OUT,
     Origin,
-    Provenance,
-    Relation,
     TrainingData,
     data_section,
-    input_references,
 )
 from stages.export.verify import Verification
 from stages.model.config import ModelConfig
 from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
-from stages.scoring.metrics import SAVED, row_label
+from stages.scoring.metrics import row_label
 
 
 def describe_architecture(model: ModelConfig, dtype: str) -> str:
@@ -83,60 +88,6 @@ def _positions(model: ModelConfig) -> str:
     return words + (f" except in every {model.nope_every}th layer" if model.nope_every else "")
 
 
-Row = Mapping[str, Any]
-
-HIGHER_IS_BETTER = ("accuracy", "accuracy_by_bytes")
-CLEAN = "_clean"
-PIPELINE = "planted/"
-HELD_OUT_TEXT = f"{HELD_OUT}/"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """An evaluation for the card, and which checkpoint it measured."""
-
-    stage: str
-    key: str
-    results: tuple[Row, ...]
-    generations: tuple[Row, ...]
-    checkpoints: tuple[InputRef, ...]
-    relation: Relation
-    corpus: bool
-    """Whether its planted defects were looked up in a corpus that the release was trained on."""
-    revisions: Mapping[str, str]
-    """Short digest of the data behind the scores: `benchmarks` and `held_out`."""
-
-    @classmethod
-    def read(cls, evaluation: Input, provenance: Provenance) -> Evaluation:
-        """The tables of an evaluation output, and from its manifest what it measured."""
-        manifest = evaluation.lineage()[0]
-        checkpoints = tuple(input_references(manifest, "checkpoint"))
-        return cls(
-            evaluation.stage,
-            evaluation.key,
-            tuple(evaluation.read_table("results.parquet").to_pylist()),
-            tuple(evaluation.read_table("generations.parquet").to_pylist()),
-            checkpoints,
-            provenance.relation(checkpoints),
-            provenance.has(input_references(manifest, "ledger")),
-            _revisions(manifest),
-        )
-
-    @property
-    def of_model(self) -> list[Row]:
-        """Scores of the checkpoint, bits per byte and its baseline once."""
-        return [
-            row
-            for row in self.results
-            if not row["benchmark"].startswith(PIPELINE) and not row["metric"].startswith(SAVED)
-        ]
-
-    @property
-    def of_corpus(self) -> list[Row]:
-        """What the pipeline caught; of no checkpoint."""
-        return [row for row in self.results if row["benchmark"].startswith(PIPELINE)]
-
-
 def model_card(
     release: ExportConfig,
     model: ModelConfig,
@@ -163,9 +114,9 @@ def model_card(
         (_use_of_reward if reward else _use)(
             release, model, verified, lineage["state"].get("chat_template")
         ),
-        _evaluations(own, dtype if rounded else None),
-        *_of_other_checkpoints(evaluations),
-        data_section(data, origins, _planted(evaluations)),
+        evaluations_section(own, dtype if rounded else None),
+        *other_checkpoints_sections(evaluations),
+        data_section(data, origins, planted_table(evaluations)),
         _limits(model, own, reward),
         _lineage(lineage),
     ]
@@ -237,41 +188,6 @@ def _data_set(row: Row) -> dict[str, Any]:
         "dataset_config": row_label({**row, "benchmark": "clean" if clean else "all"}),
         "dataset_split": "test",
     }
-
-
-def _revisions(manifest: Manifest) -> dict[str, str]:
-    by_group = {
-        "benchmarks": input_references(manifest, "benchmarks"),
-        HELD_OUT: input_references(manifest, "token_shards"),
-    }
-    return {
-        name: "-".join(short(reference.digest) for reference in references)
-        for name, references in by_group.items()
-        if references
-    }
-
-
-def at_chance(row: Row) -> bool:
-    """Whether the 95 % interval of a score includes its baseline, or is worse."""
-    if row["baseline"] is None:
-        return False
-    if row["metric"].removesuffix(CLEAN) in HIGHER_IS_BETTER:
-        return row["low"] is None or not row["low"] > row["baseline"]
-    return row["high"] is None or not row["high"] < row["baseline"]
-
-
-def results_table(rows: Sequence[Row]) -> str:
-    """A Markdown table of scores with their intervals."""
-    lines = [
-        "| benchmark | metric | value | 95 % interval | baseline | count |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        interval = "–" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
-        numbers = [_number(row["value"]), interval, _number(row["baseline"]), f"{row['count']:,}"]
-        cells = [_cell(row_label(row)), row["metric"], *numbers]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
 
 
 def _use(
@@ -375,78 +291,11 @@ def chat_template_sentence(template: Mapping[str, Any] | None) -> str:
     )
 
 
-SCORES_NOTE = (
-    "Accuracy by log-likelihood of the choices (`by_bytes`: divided by their UTF-8 bytes), with "
-    "Wilson's interval, baseline chance; bits per UTF-8 byte, lower is better, baseline the "
-    "token-unigram model. `_clean`: without items that share an n-gram with the corpus that "
-    "the evaluation was given. Computed in float32."
-)
-
-
-def _evaluations(own: Sequence[Evaluation], rounded_to: str | None) -> str:
-    """Scores of the release; `rounded_to` is the type its weights were rounded to afterwards."""
-    parts = ["## Evaluation"]
-    if not own:
-        parts.append("This checkpoint was released without an evaluation.")
-    for evaluation in own:
-        name = f"`{evaluation.stage}/{short(evaluation.key)}`"
-        parts.append(f"Artifact {name}, which measured the checkpoint that is released here.")
-        if evaluation.of_model:
-            parts.append(results_table(evaluation.of_model))
-        for row in evaluation.generations:
-            written = f"{row['prompt']}{row['completion']}".replace("\n", "\n    ")
-            parts.append(f"Sample ({row['form']}, prompt first):\n\n    {written}")
-    if any(evaluation.of_model for evaluation in own):
-        parts.insert(1, SCORES_NOTE)
-        if rounded_to is not None:
-            parts.insert(
-                2, f"Scores are of the checkpoint before its weights were stored as {rounded_to}."
-            )
-    return "\n\n".join(parts)
-
-
-def _of_other_checkpoints(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Scores of checkpoints that are not the released one; of these, no sample is shown."""
-    titles: dict[Relation, str] = {
-        "earlier": "## Earlier checkpoints\n\nScores of checkpoints that this model was trained "
-        "from. They are not scores of this model.",
-        "other": "## Other checkpoints\n\nScores of checkpoints that are not above this model. "
-        "They are not scores of this model.",
-    }
-    sections = []
-    for relation, title in titles.items():
-        chosen = [e for e in evaluations if e.relation == relation and e.of_model]
-        parts = [
-            f"{_measured(evaluation)}\n\n{results_table(evaluation.of_model)}"
-            for evaluation in chosen
-        ]
-        if parts:
-            sections.append("\n\n".join([title, *parts]))
-    return sections
-
-
-def _measured(evaluation: Evaluation) -> str:
-    names = [f"`{one.stage}/{short(one.key)}`" for one in evaluation.checkpoints]
-    measured = " and ".join(names) or "a checkpoint that its manifest does not name"
-    return f"Of {measured}, artifact `{evaluation.stage}/{short(evaluation.key)}`:"
-
-
-def _planted(evaluations: Sequence[Evaluation]) -> str:
-    """Planted defects that the pipeline caught in this model's corpus, each score once."""
-    rows = {
-        (row["benchmark"], row["metric"], row["value"], row["count"]): row
-        for evaluation in evaluations
-        if evaluation.corpus
-        for row in evaluation.of_corpus
-    }
-    return results_table(list(rows.values())) if rows else ""
-
-
 def _limits(model: ModelConfig, own: Sequence[Evaluation], reward: bool) -> str:
     chance: dict[str, list[str]] = {}
     for evaluation in own:
         for row in evaluation.of_model:
-            metrics = chance.setdefault(_cell(row_label(row)), [])
+            metrics = chance.setdefault(plain_cell(row_label(row)), [])
             if at_chance(row) and row["metric"] not in metrics:
                 metrics.append(row["metric"])
     named = [f"{name} ({', '.join(metrics)})" for name, metrics in chance.items() if metrics]
@@ -489,13 +338,3 @@ Made with Ingot.{last} `ingot.json` holds the full names below; in the store tha
 `{command}` prints the way back to every source file.
 
 {table}"""
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if math.isfinite(value) else "not finite"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

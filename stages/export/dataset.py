@@ -17,12 +17,13 @@ class ExportDataset(Stage):
 
     Parquet files of a stated size, those of each source in a folder and a configuration of its own.
     The card says what each step above kept and dropped and why, what was done about personal data,
-    benchmarks, opt-outs and documents to forget. With `pages`, each document has the licence that
+    benchmarks, opt-outs and documents to forget; `croissant.json` describes files and columns for
+    other readers. With `pages`, each document has the licence that
     its page names, and those marked against use for AI are left out. Documents on the list
     `exclusions` are refused. No file names a date or a machine.
     """
 
-    name, version, reproducible = "export_dataset", 1, "bytes"
+    name, version, reproducible = "export_dataset", 2, "bytes"
     inputs = {
         "documents": Many("documents", at_least=1),
         "pages": Many("pages"),
@@ -41,7 +42,8 @@ class ExportDataset(Stage):
 
     def run(self, context: Context) -> None:
         """Count and check, plan files, write them, then the card."""
-        from stages.export.dataset_card import dataset_card
+        from stages.export.croissant import CROISSANT, describe_dataset
+        from stages.export.dataset_card import dataset_card, describe
         from stages.export.dataset_files import (
             Choice,
             plan_files,
@@ -104,6 +106,12 @@ class ExportDataset(Stage):
         card = dataset_card(config, facts, list(reversed(steps.values())), described)
         context.write_json("dataset", "dataset.json", facts)
         context.write_bytes("dataset", "README.md", card.encode())
+        files = [
+            result.files["dataset", item.path].file
+            for item, result in zip(planned, written, strict=True)
+        ]
+        croissant = describe_dataset(config, describe(config), facts, files)
+        context.write_json("dataset", CROISSANT, croissant)
         total = sum(one["documents"] for one in sources.values())
         context.count(documents=total, bytes=sum(one["bytes"] for one in sources.values()))
         context.count(files=len(planned))

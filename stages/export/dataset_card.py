@@ -28,10 +28,9 @@ def dataset_card(
     described: Sequence[TrainingData],
 ) -> str:
     """`README.md`: YAML front matter as the Hub reads it, then sections for people."""
-    text = config.description or "Documents of an Ingot pipeline, filtered and without copies."
     sections = [
         _front_matter(config, facts),
-        f"# {config.name}\n\n{text}",
+        f"# {config.name}\n\n{describe(config)}",
         _contents(config, facts),
         _funnel(steps, facts),
         _measures(facts, described),
@@ -39,6 +38,11 @@ def dataset_card(
         _use(config, facts),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def describe(config: DatasetConfig) -> str:
+    """What the data set is, in words of its publisher where there are some."""
+    return config.description or "Documents of an Ingot pipeline, filtered and without copies."
 
 
 def _front_matter(config: DatasetConfig, facts: Mapping[str, Any]) -> str:

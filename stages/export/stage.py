@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stages.engine import Input
-    from stages.export.card import Evaluation
+    from stages.export.card_scores import Evaluation
     from stages.export.folder import ReleasedWeights
     from stages.export.provenance import Origin, TrainingData
     from stages.model.config import ModelConfig
@@ -44,7 +44,7 @@ class Export(Stage):
     a machine.
     """
 
-    name, version, reproducible = "export", 4, "numerics"
+    name, version, reproducible = "export", 5, "numerics"
     inputs = {
         "checkpoint": Maybe("checkpoint"),
         "reward_model": Maybe("reward_model"),
@@ -69,7 +69,8 @@ class Export(Stage):
         )
 
     def run(self, context: Context) -> None:
-        from stages.export.card import Evaluation, model_card
+        from stages.export.card import model_card
+        from stages.export.card_scores import Evaluation
         from stages.export.certificate import CERTIFICATE, make_certificate
         from stages.export.folder import (
             ReleasedModel,

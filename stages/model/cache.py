@@ -51,16 +51,16 @@ class KeyValueCache:
         """Forget all but the first `length` tokens."""
         self._lengths = [min(length, one) for one in self._lengths]
 
-    def fork(self) -> KeyValueCache:
-        """A cache that goes on from this one, which stays as it is.
+    def fork(self, most: int | None = None) -> KeyValueCache:
+        """A cache that goes on from this one, or from its first `most` tokens; this one stays.
 
         Of one row it may go on with many: each begins with what the row holds.
         """
         forked = KeyValueCache()
-        length = self.get_seq_length()
+        length = self.get_seq_length() if most is None else min(most, self.get_seq_length())
         forked._keys = [key[:, :, :length] for key in self._keys]
         forked._values = [value[:, :, :length] for value in self._values]
-        forked._lengths = list(self._lengths)
+        forked._lengths = [length] * len(self._lengths)
         return forked
 
     def update(self, key: Tensor, value: Tensor, layer: int, /) -> tuple[Tensor, Tensor]:
@@ -136,6 +136,18 @@ class RowsCache:
             self._keys[layer][place] = key[row, :, :length]
             self._values[layer][place] = value[row, :, :length]
         self.lengths.append(length)
+
+    def copy(self, row: int) -> KeyValueCache:
+        """What a row holds, as a cache of its own."""
+        copied = KeyValueCache()
+        columns = slice(self._end - self.lengths[row], self._end)
+        for layer, (key, value) in enumerate(zip(self._keys, self._values, strict=True)):
+            copied.update(
+                key[row : row + 1, :, columns].clone(),
+                value[row : row + 1, :, columns].clone(),
+                layer,
+            )
+        return copied
 
     def drop(self, row: int) -> None:
         """Forget a row; the last one takes its place."""

@@ -1,8 +1,9 @@
 """The generation service: text that a model writes, with the log-probability of every token.
 
 `Writing` is what callers know: `Generator` has the decoder of this process write many prompts at
-once over a cache, and `stages.scoring.vllm` has vLLM do it. `Generator.stream` is for people who
-wait for each word (`ingot chat`, `ingot complete`).
+once over a cache, and `stages.scoring.vllm` has vLLM do it. `Generator.stream` is for one person
+who waits for each word (`ingot chat`, `ingot complete`), `stages.scoring.continuous` for many
+(`ingot serve`).
 
 What a prompt is continued with depends on the model, the prompt, its number, the sampling and the
 limits. The rows of a batch share matrix products alone, whose rounding depends on their shapes: so
@@ -20,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -37,8 +38,11 @@ from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.sampling import Sampling
 
-__all__ = ["Generator", "Sampling", "Writing", "Written", "first_seen"]
+__all__ = [
+    "Generator", "Limits", "Row", "Sampling", "Writing", "Written", "drop_row", "first_seen",
+]  # fmt: skip
 
+T = TypeVar("T")
 Ending = Literal["end", "stop", "length"]
 
 
@@ -86,7 +90,7 @@ class Writing(Protocol):
 
 
 @dataclass
-class _Row:
+class Row:
     """A text that is being written."""
 
     prompt: int
@@ -104,9 +108,11 @@ class _Row:
 
     @property
     def new_tokens(self) -> int:
+        """Tokens that were written so far."""
         return len(self.log_probabilities)
 
     def finish(self) -> Written:
+        """What was written, once it has ended."""
         assert self.ending is not None
         return Written(
             tuple(self.ids[len(self.ids) - self.new_tokens :]),
@@ -120,7 +126,7 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
     """Where a text ends."""
 
     max_new_tokens: int
@@ -128,7 +134,7 @@ class _Limits:
     stop_texts: Sequence[str]
 
     def append(
-        self, row: _Row, token: int, log_probability: float, tie: bool, tokenizer: Tokenizer | None
+        self, row: Row, token: int, log_probability: float, tie: bool, tokenizer: Tokenizer | None
     ) -> None:
         """Add a token to a text, and note whether that ends it."""
         if not math.isfinite(log_probability):
@@ -192,7 +198,7 @@ class Generator:
             raise ValueError(f"a batch of {batch} texts")
         self.model, self.tokenizer = model.eval(), tokenizer
         self.batch, self.ranks, self.check_stop = batch, ranks, check_stop
-        self._read_tokens = _READ_TOKENS.get(
+        self.read_tokens = _READ_TOKENS.get(
             model.embedding.weight.device.type, _READ_TOKENS_ELSEWHERE
         )
         self._before = model.backend
@@ -230,10 +236,10 @@ class Generator:
         first_number: int = 0,
     ) -> list[Written]:
         """See `Writing`."""
-        limits = _Limits(max_new_tokens, frozenset(stop_ids), stop_texts)
-        self._check(prompts, limits)
+        limits = Limits(max_new_tokens, frozenset(stop_ids), stop_texts)
+        self.check(prompts, limits)
         rows = [
-            self._begin(prompt, sampling, limits, first_number + place, sample)
+            self.begin(prompt, sampling, limits, first_number + place, sample)
             for place, prompt in enumerate(prompts)
             for sample in range(samples)
         ]
@@ -241,22 +247,22 @@ class Generator:
         # Long ones first, so that those of a pass are of like length and the last ones short.
         waiting = deque(sorted(rows, key=lambda row: -len(row.ids)))
         batch = min(self.batch, len(rows))
-        cache, active = RowsCache(batch), list[_Row]()
+        cache, active = RowsCache(batch), list[Row]()
         while waiting or active:
-            unseen = self._take_out(active, cache)
+            unseen = self.take_out(active, cache)
             places = batch - len(active) - len(unseen)
             # Some at once, for a pass over one prompt costs nearly as much as one over a few.
             if 4 * places >= batch:
                 unseen += [waiting.popleft() for _ in range(min(places, len(waiting)))]
             if unseen:
-                logits_BV = self._read(unseen, cache, prefix, shared)
+                logits_BV = self.read(unseen, cache, prefix, shared)
                 active += unseen
             else:
-                logits_BV = self._step(active, cache)
-            self._append(active[-len(logits_BV) :], logits_BV, sampling, limits)
+                logits_BV = self.step(active, cache)
+            self.append(active[-len(logits_BV) :], logits_BV, sampling, limits)
             for place in reversed(range(len(active))):
                 if active[place].ending is not None:
-                    _drop(place, active, cache)
+                    drop_row(place, active, cache)
         return [row.finish() for row in rows]
 
     def stream(
@@ -272,11 +278,11 @@ class Generator:
         As `write` has them for a prompt with number 0. The cache stays between calls: a prompt that
         begins like the text before (the next turn of a conversation) costs its new tokens alone.
         """
-        limits = _Limits(max_new_tokens, frozenset(stop_ids), ())
-        self._check([prompt], limits)
-        row = self._begin(prompt, sampling, limits, 0, 0)
+        limits = Limits(max_new_tokens, frozenset(stop_ids), ())
+        self.check([prompt], limits)
+        row = self.begin(prompt, sampling, limits, 0, 0)
         while row.ending is None:
-            self._append([row], self.next_logits(row.ids)[None], sampling, limits)
+            self.append([row], self.next_logits(row.ids)[None], sampling, limits)
             if row.ending != "end":
                 yield row.ids[-1]
 
@@ -296,7 +302,8 @@ class Generator:
         self._held = seen
         return logits_V
 
-    def _check(self, prompts: Sequence[Sequence[int]], limits: _Limits) -> None:
+    def check(self, prompts: Sequence[Sequence[int]], limits: Limits) -> None:
+        """ValueError for prompts or limits that cannot be written."""
         for number, prompt in enumerate(prompts):
             if not prompt:
                 raise ValueError(f"prompt {number} is empty; begin it with <|begin_of_text|>")
@@ -307,22 +314,23 @@ class Generator:
         if "" in limits.stop_texts:
             raise ValueError("a stop text is empty")
 
-    def _begin(
-        self, prompt: Sequence[int], sampling: Sampling, limits: _Limits, number: int, sample: int
-    ) -> _Row:
+    def begin(
+        self, prompt: Sequence[int], sampling: Sampling, limits: Limits, number: int, sample: int
+    ) -> Row:
+        """A text that begins with `prompt`, of which nothing is computed yet."""
         uniform = sampling.uniform(number, sample, limits.max_new_tokens)
-        row = _Row(number, sample, list(prompt), uniform)
+        row = Row(number, sample, list(prompt), uniform)
         if self.tokenizer is not None:
             row.decoder = DecodeStream(ids=row.ids, skip_special_tokens=True)
         return row
 
-    def _take_out(self, active: list[_Row], cache: RowsCache) -> list[_Row]:
+    def take_out(self, active: list[Row], cache: RowsCache) -> list[Row]:
         """Rows that have outgrown the context: what is seen of them is to be read again."""
         context, outgrown = self.model.config.context, []
         for place in reversed(range(len(active))):
             row = active[place]
             if first_seen(len(row.ids), context) != row.seen_from:
-                _drop(place, active, cache)
+                drop_row(place, active, cache)
                 outgrown.append(row)
         return outgrown
 
@@ -338,8 +346,8 @@ class Generator:
         self._pass([prefix], cache)
         return prefix, cache
 
-    def _read(
-        self, rows: Sequence[_Row], cache: RowsCache, prefix: Sequence[int], shared: KeyValueCache
+    def read(
+        self, rows: Sequence[Row], cache: RowsCache, prefix: Sequence[int], shared: KeyValueCache
     ) -> Tensor:
         """Logits [B, V] after texts of which `cache` holds nothing; it holds them then.
 
@@ -352,7 +360,7 @@ class Generator:
         known = len(prefix) if all(row.seen_from == 0 for row in rows) else 0
         places: dict[tuple[int, ...], tuple[KeyValueCache, int, Tensor]] = {}
         while texts:
-            size = max(1, self._read_tokens // (len(texts[0]) - known))
+            size = max(1, self.read_tokens // (len(texts[0]) - known))
             part = shared.fork() if known else KeyValueCache()
             logits_BV = self._pass([text[known:] for text in texts[:size]], part)
             for place, text in enumerate(texts[:size]):
@@ -363,7 +371,7 @@ class Generator:
             cache.add(part, place, len(text))
         return torch.stack([places[text][2] for text in seen])
 
-    def _step(self, rows: Sequence[_Row], cache: RowsCache) -> Tensor:
+    def step(self, rows: Sequence[Row], cache: RowsCache) -> Tensor:
         """Logits [B, V] after rows whose last token `cache` lacks; it holds that then."""
         tokens = [row.ids[-1] for row in rows]
         padding_BT = cache.padding(self.model.embedding.weight.device)
@@ -417,8 +425,8 @@ class Generator:
             )
         return logits_BV
 
-    def _append(
-        self, rows: Sequence[_Row], logits_BV: Tensor, sampling: Sampling, limits: _Limits
+    def append(
+        self, rows: Sequence[Row], logits_BV: Tensor, sampling: Sampling, limits: Limits
     ) -> None:
         """Choose the next token of each row."""
         uniform_B = torch.tensor([row.uniform[row.new_tokens] for row in rows], dtype=torch.float64)
@@ -437,7 +445,7 @@ def _shared_length(prompts: Sequence[Sequence[int]]) -> int:
     return next(differing, len(ordered[0]))
 
 
-def _drop(place: int, active: list[_Row], cache: RowsCache) -> None:
+def drop_row(place: int, active: list[T], cache: RowsCache) -> None:
     """Take a row out, as `RowsCache.drop` does."""
     cache.drop(place)
     last = active.pop()

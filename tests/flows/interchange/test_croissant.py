@@ -18,10 +18,10 @@ from flows.cli.main import main
 from flows.interchange.croissant import (
     CONFORMS_TO,
     _count_licences,
-    data_type,
     describe_history,
 )
 from flows.recipe.execute import execute
+from stages.export.croissant import data_type
 
 
 @pytest.fixture

@@ -163,12 +163,13 @@ def test_a_hundred_at_once_are_answered_or_refused(client, model):
 
     with ThreadPoolExecutor(100) as pool:
         asked = [pool.submit(ask, number) for number in range(100)]
-        while sum(one.done() for one in asked) < 96:  # One is written, three wait.
+        while sum(one.done() for one in asked) < 95:  # Two are written, three wait.
             time.sleep(0.01)
         model.gate.set()
         answers = [one.result() for one in asked]
     refused = [one for one in answers if one.status_code == 429]
-    assert len(refused) == 96
+    assert len(refused) == 95
+    assert model.most_at_once == 2
     assert all(one.headers["retry-after"] for one in refused)
     for number, one in enumerate(answers):
         if one.status_code != 429:
@@ -188,6 +189,46 @@ def test_what_nobody_waits_for_is_not_written(url, client, model, stream):
     model.gate.set()
     assert client.post("/v1/completions", json={"prompt": "go", "max_tokens": 1}).is_success
     assert model.written < 10
+
+
+def test_streams_go_at_once_and_one_that_is_cancelled_leaves_its_place(client, model):
+    """Two are written together; the third gets the place of the first, whose client goes."""
+    model.gate.clear()
+    long = {"prompt": "a", "max_tokens": 39, "stream": True}
+
+    def written(prompt):
+        body = {"prompt": prompt, "max_tokens": 3}
+        return client.post("/v1/completions", json=body).json()["choices"][0]["text"]
+
+    with ThreadPoolExecutor(2) as pool:
+        with client.stream("POST", "/v1/completions", json=long) as first:
+            others = [pool.submit(written, name) for name in ("b", "c")]
+            time.sleep(0.5)
+            assert not any(one.done() for one in others)
+            assert first.is_success
+        time.sleep(0.5)
+        model.gate.set()
+        assert [one.result() for one in others] == ["b b b ", "c c c "]
+    # A step at most was begun for the text that nobody waits for.
+    assert model.written <= 3 + 3 + 1
+    assert model.most_at_once == 2
+
+
+def test_an_unexpected_error_ends_its_batch_and_no_answer_that_waits(client, model):
+    model.gate.clear()
+
+    def ask(prompt):
+        return client.post("/v1/completions", json={"prompt": prompt, "max_tokens": 3})
+
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(ask, "fault")]
+        time.sleep(0.3)
+        asked += [pool.submit(ask, name) for name in ("b", "c")]
+        time.sleep(0.3)
+        model.gate.set()
+        answers = [one.result() for one in asked]
+    assert error(answers[0]) == (500, "generation_failed")
+    assert [one.json()["choices"][0]["text"] for one in answers[1:]] == ["b b b ", "c c c "]
 
 
 def test_the_page_loads_nothing_from_elsewhere(url):

@@ -9,7 +9,15 @@ import pytest
 import yaml
 
 from artifacts_schema.manifest import InputRef
-from stages.export.card import Evaluation, at_chance, front_matter, model_card, results_table
+from stages.export.card import front_matter, model_card
+from stages.export.card_scores import (
+    Contamination,
+    Evaluation,
+    at_chance,
+    count_contaminated,
+    results_table,
+    scores_table,
+)
 from stages.export.config import ExportConfig
 from stages.export.provenance import Applied, Origin, TrainingData, Treatment
 from stages.export.verify import Verification
@@ -42,7 +50,9 @@ def reference(stage, letter, kind="checkpoint"):
     return InputRef(stage=stage, key=letter * 64, output=kind, kind=kind, digest=letter * 64)
 
 
-def evaluated(*rows, relation="release", samples=(), corpus=False, letter="e", **revisions):
+def evaluated(
+    *rows, relation="release", samples=(), corpus=False, letter="e", contamination=(), **revisions
+):
     measured = {"release": "dpo", "earlier": "pretrain", "other": "elsewhere"}[relation]
     return Evaluation(
         "evaluate",
@@ -53,6 +63,7 @@ def evaluated(*rows, relation="release", samples=(), corpus=False, letter="e", *
         relation,
         corpus,
         revisions,
+        dict(contamination),
     )
 
 
@@ -94,6 +105,51 @@ def test_every_score_stands_with_its_interval_and_count():
         r"| a\|b | accuracy | 0.5000 | 0.4000 to 0.6000 | – | 1,200 |",
         "| quiz | accuracy | 0.5000 | – | 0.2500 | 1,200 |",
     ]
+
+
+def flag(item, contaminated, benchmark="quiz", metric="accuracy", shots=5):
+    return {
+        "benchmark": benchmark, "formulation": "cloze", "shots": shots, "item_id": item,
+        "metric": metric, "contaminated": contaminated,
+    }  # fmt: skip
+
+
+def test_items_with_flags_are_counted_once_whatever_was_measured_of_them():
+    items = [flag(name, name == "a", metric=metric) for name in "abc" for metric in ("x", "y")]
+    items += [flag("a", False, shots=0), flag("d", None), flag("a", None, "other")]
+    assert count_contaminated(items) == {
+        ("quiz", "cloze", 5): (3, 1),
+        ("quiz", "cloze", 0): (1, 0),
+    }
+
+
+def cells_of(table):
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+
+
+def test_a_score_says_how_it_was_measured_and_what_it_is_without_contaminated_items():
+    how = {"formulation": "multiple_choice", "shots": 5}
+    contamination = {
+        ("quiz", "multiple_choice", 5): Contamination(1200, 300),
+        ("pure", None, None): Contamination(10, 0),
+        ("known", None, None): Contamination(7, 7),
+    }
+    rows = [
+        {**row(), **how},
+        {**row(metric="accuracy_clean", value=0.4), **how, "count": 900},
+        row("pure"), row("known"), row("held_out/web", "bits_per_byte", error=None),
+        row("planted/garbled", "recall", 1.0),
+    ]  # fmt: skip
+    table = cells_of(scores_table(evaluated(*rows, contamination=contamination)))
+    assert table[0] == [
+        "quiz", "multiple choice", "5", "accuracy", "0.5000", "0.4000 to 0.6000", "0.2500",
+        "1,200", "300 of 1,200", "0.4000 (0.3000 to 0.5000), n 900",
+    ]  # fmt: skip
+    assert [one[0] for one in table] == ["quiz", "pure", "known", "held_out/web"]
+    assert [one[-2:] for one in table[1:]] == [
+        ["0 of 10", "the same"], ["7 of 7", "no item"], ["not checked", "–"],
+    ]  # fmt: skip
+    assert table[3][1:3] == ["–", "–"]
 
 
 def test_each_data_set_has_an_entry_of_its_own_as_the_hub_reads_it(tmp_path):
@@ -151,11 +207,11 @@ def test_scores_of_another_checkpoint_are_not_those_of_the_release():
     assert "0.9" in head
     for missing in ("old", "held_out", "foreign", "0.11", "0.12"):
         assert missing not in head
-    assert "| quiz | accuracy | 0.9000 |" in section(card, "Evaluation")
+    assert "| quiz | – | – | accuracy | 0.9000 |" in section(card, "Evaluation")
     assert "old" not in section(card, "Evaluation")
     assert "`pretrain/aaaaaaaaaaaa`" in section(card, "Earlier checkpoints")
-    assert "| old | accuracy | 0.1100 |" in section(card, "Earlier checkpoints")
-    assert "| foreign | accuracy | 0.1200 |" in section(card, "Other checkpoints")
+    assert "| old | – | – | accuracy | 0.1100 |" in section(card, "Earlier checkpoints")
+    assert "| foreign | – | – | accuracy | 0.1200 |" in section(card, "Other checkpoints")
     assert "there was a fox" not in card
     # Limits are of the release too: the bits of the earlier checkpoint are worse than its baseline.
     assert "Not shown to be better" not in card

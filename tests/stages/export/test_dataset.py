@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -90,6 +96,56 @@ def test_datasets_reads_all_of_it_and_each_source(dataset, tmp_path, monkeypatch
 def folder(output):
     """Where the files of an output in a folder lie."""
     return str(output.local_path("README.md").parent)
+
+
+def test_croissant_names_every_file_with_its_digest_and_every_column(dataset):
+    tables = [[document(i, source=("web", "the code/of us")[i % 2]) for i in range(6)]]
+    output = dataset(tables, shard_bytes=1, license="odc-by", name="ours")
+    value = output.read_json("croissant.json")
+    objects = {
+        one["contentUrl"]: (one["sha256"], one["contentSize"])
+        for one in value["distribution"] if one["@type"] == "cr:FileObject"
+    }  # fmt: skip
+    expected = {}
+    for path in output.paths():
+        if path.endswith(".parquet"):
+            content = output.read_bytes(path)
+            expected[path] = hashlib.sha256(content).hexdigest(), f"{len(content)} B"
+    assert objects == expected
+    assert (value["name"], value["license"]) == ("ours", "odc-by")
+    includes = {one["@id"]: one["includes"] for one in value["distribution"] if "includes" in one}
+    assert includes == {
+        "web-files": "data/web/*.parquet",
+        "the-code-of-us-files": "data/the-code-of-us/*.parquet",
+    }
+    columns = output.read_table(next(iter(objects))).column_names
+    assert {one["@id"]: [f["name"] for f in one["field"]] for one in value["recordSet"]} == {
+        "web": columns,
+        "the-code-of-us": columns,
+    }
+
+
+def test_mlcroissant_accepts_the_folder_and_loads_every_row(dataset):
+    if not (python := os.environ.get("INGOT_PEERS_MLCROISSANT")):
+        pytest.skip("needs INGOT_PEERS_MLCROISSANT: sh tests/peers/setup.sh FOLDER")
+    tables = [[document(i, source=("web", "code")[i % 2]) for i in range(6)]]
+    output = dataset(tables, shard_bytes=1, license="odc-by")
+    script = Path(__file__).parents[2] / "peers" / "croissant_rows.py"
+    file = Path(folder(output), "croissant.json")
+    result = subprocess.run(
+        [python, str(script), str(file)], capture_output=True, text=True, timeout=240
+    )
+    assert result.returncode == 0, result.stderr[-4_000:]
+    answer = json.loads(result.stdout)
+    assert answer["errors"] == []
+    # What only a publisher knows.
+    left_out = ("citeAs", "datePublished", "creator", "url")
+    assert all(any(name in line for name in left_out) for line in answer["warnings"])
+    ids = {name: {row[f"{name}/id"] for row in rows} for name, rows in answer["records"].items()}
+    assert ids == {
+        source: {row["doc_id"] for row in tables[0] if row["source"] == source}
+        for source in ("web", "code")
+    }
 
 
 def test_files_hold_at_most_the_stated_bytes_in_the_order_of_the_inputs(dataset, read_table):

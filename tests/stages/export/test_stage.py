@@ -69,7 +69,7 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     card = release.read_bytes("README.md").decode()
     assert "model-index" not in card
     assert (
-        "| quiz | accuracy | 0.5000 | 0.3000 to 0.7000 | 0.2500 | 10 |"
+        "| quiz | – | – | accuracy | 0.5000 | 0.3000 to 0.7000 | 0.2500 | 10 | not checked | – |"
         in (card.split("## Other checkpoints")[1])
     )
     remove_artifact(store, made)
