@@ -3,8 +3,9 @@
 An IBAN has the length and the shape of its country and the remainder 1 modulo 97 (ISO 13616, ISO
 7064 MOD 97-10): a made-up number passes once in 97 times, if country, length and shape fit. The
 registry, MOD 97-10 and Luhn's sum are python-stdnum's. A card number has a length and first digits
-that a network issues (ISO/IEC 7812) and Luhn's sum, which one in ten passes; a number that is not
-written in the groups of a card needs a word about cards near it. Time is linear in the text.
+that a network issues (ISO/IEC 7812) and Luhn's sum, which one in ten passes. Digits in the
+groups of a card, and 15 or 16 of them alone, need no word beside them; others need one about cards.
+Time is linear in the text.
 """
 
 from __future__ import annotations
