@@ -40,6 +40,9 @@ FOURTH_BLIND_SEED = 9001
 FIFTH_BLIND_SEED = 12001
 """Seeds from here on draw from the fifth blind set (fifth_blind/), by a fifth such writer."""
 
+SIXTH_BLIND_SEED = 15001
+"""Seeds from here on draw from the sixth blind set (sixth_blind/), by a sixth such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
