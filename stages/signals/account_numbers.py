@@ -72,14 +72,15 @@ _EXPIRY_AFTER = re.compile(
 _PARAMETERS_AFTER = re.compile(r"&(?:exp\w{0,12}|cv[cv]2?)=", re.IGNORECASE)
 """What follows a number in a form that was sent: `number=…&exp=1027&cvc=468`."""
 
+_NUMBER_BEFORE = re.compile(r"(?<![\w-])number=[\"']?\Z")
 _NUMBERS_OF_OTHER_KINDS = re.compile(
     r"(?:(?:order|track|invoice|ref|serial|imei|meid|iccid|isbn|ean|upc|gtin|sku|ticket|case|customer"
     r"|member|account|acct|konto|booking|shipment|parcel|transaction|trx|txn|trace|session|user"
     r"|device|job|build|batch|request|event|message|node|object|post|tweet|status|chat|channel"
     r"|guild|thread|bestell|sendung|rechnung|commande|pedido|ordine|номер)\w{0,8}"
-    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?|(?<![a-z])ids?\b|token|hash|timestamp|epoch|\bnr\b"
-    r"|n°|#|№)"
-    r"[^\n\w]{0,8}\Z|[=+*/<(\[-]\s?\Z",
+    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?|(?<![a-z])(?!paid|said)[a-z]{0,2}ids?\b|token|hash"
+    r"|timestamp|epoch|\bnr\b|n°|#|№)"
+    r"[ \t:=#.\"'()\[\]-]{0,8}\Z|[+*/<(\[-]\s?\Z|\s=\s?\Z",
     re.IGNORECASE,
 )
 """What names a number that is no card's, and the signs of arithmetic in code."""
@@ -248,6 +249,8 @@ def _is_alone(text: str, match: re.Match[str]) -> bool:
     """Whether nothing touches a number but the name of a card or its expiry."""
     start, end = match.span()
     if _PARAMETERS_AFTER.match(text, end):
+        return True
+    if _NUMBER_BEFORE.search(text, max(0, start - 9), start):
         return True
     if _CARD_TOUCHING_BEFORE.search(text, max(0, start - 2), start) and not _is_named_card(
         text, start

@@ -83,6 +83,9 @@ _MESSAGE_NUMBER_BEFORE = re.compile(
 )
 """The header fields of RFC 5322, 3.6.4, whose values look like addresses."""
 
+_SENT_NUMBER = re.compile(r"[0-9]{8,14}\.[0-9]{1,7}-[0-9]{1,3}-")
+"""How `git send-email` begins the number of a message."""
+
 _NUMBER_REACH = 600
 _REMOTE_COMMAND = re.compile(
     r"(?<![\w/.@-])(?:ssh|scp|sftp|rsync|mosh|autossh|sshfs|ssh-copy-id|sshpass|ProxyJump)\s[^\n|;]{0,200}\Z"
@@ -161,6 +164,8 @@ def _is_login(text: str, start: int, end: int) -> bool:
 
 
 def _is_message_number(text: str, start: int) -> bool:
+    if _SENT_NUMBER.match(text, start):
+        return True
     return _MESSAGE_NUMBER_BEFORE.search(text, max(0, start - _NUMBER_REACH), start) is not None
 
 

@@ -44,9 +44,9 @@ _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?
 _OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
 _LINE_BREAK = re.compile(
     rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>)?[=\\`^%]?\r?\n"""
-    r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%]{0,40}(?:-- )?)"""
+    r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
 )
-_CONTINUED = re.compile(rf"""(?:{_CLOSE}| ?<br ?/?>)? ?[\\`^%]?=?\r?\Z""")
+_CONTINUED = re.compile(rf"""(?:{_CLOSE}| ?<br ?/?>| \|)? ?[\\`^%]?=?\r?\Z""")
 _WEAK_BREAK = re.compile(r"""["'][^"']*[,(]|\r?\n[ \t]{0,6}[0-9]""")
 """What also stands between two values: items of a list, arguments, numbered lines."""
 
@@ -55,11 +55,9 @@ _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
-_FRAGMENT = re.compile(
-    r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n])(?:[0-9A-F]{1,8}(?![A-Za-z0-9_]))?)?"
-)
-"""`=` at the end of a line joins it to the next in quoted-printable; Atlassian's tokens end in
-`=` and a checksum."""
+_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n])[A-Za-z0-9_-]{0,80})?")
+"""`=` at the end of a line joins it to the next in quoted-printable; in a token of Atlassian or
+Sentry a checksum or another part follows it."""
 
 _FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
 _LONGEST_LINE, _MOST_LINES = 1200, 40

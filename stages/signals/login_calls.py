@@ -173,6 +173,9 @@ _STATEMENTS = _shapes(
         "inlog": rf"inlog{_STATED}",
         "zugang": rf"zugang{_STATED}",
         "identifiant": rf"identifiant{_STATED}",
+        "temporary password": (
+            r"temporary password is generated for [\w.@'-]{3,60}: (?P<sure>\S{6,64})"
+        ),
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",

@@ -76,7 +76,7 @@ ARGUMENT = (
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
 FIELD = (
-    rf"(?:{QUOTE})?[\s,;>]{{0,8}}(?:</(?:name|key)>\s{{0,40}})?"
+    rf"(?:{QUOTE})?(?:[\s,;>]{{0,8}}|\n[ ]{{8,40}})(?:</(?:name|key)>\s{{0,40}})?"
     r"(?:[\"'<]?(?:value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"

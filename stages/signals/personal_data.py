@@ -127,8 +127,8 @@ EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
 """RFC 3849."""
 
 _SEPARATORS = re.compile(r"[\W_]")
-_FICTION = re.compile(r"(?:1?[2-9][0-9]{2})?55501[0-9]{2}")
-"""North America's numbers for fiction, which everybody knows as such."""
+_FICTION = re.compile(r"(?:1?[2-9][0-9]{2})?55501[0-9]{2}|0?12345678?9?0?")
+"""North America's numbers for fiction, and digits in their order."""
 
 _EXTENSION = re.compile(r"(?:X|EXT)[0-9]{1,5}\Z")
 

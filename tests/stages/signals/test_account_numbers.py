@@ -112,6 +112,7 @@ def test_the_numbers_of_networks_are_found_where_a_word_speaks_of_cards(number: 
     is_bare = len(number) in (15, 16)
     for text in (f"they took {number}, please", f'"Ann","{number}","67.00"'):
         assert ("card" in [label for _, label in found(text)]) is is_bare
+    assert ("card" in [label for _, label in found(f"curl -d number={number} u")]) is is_bare
     for text in (f"order {number}, please", f"id={number}", f"total = {number} + 1"):
         assert "card" not in [label for _, label in found(text)]
 

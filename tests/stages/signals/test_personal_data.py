@@ -145,6 +145,7 @@ def test_datatroves_own_email_cases_hold_but_for_the_example_s() -> None:
         "References: <a.1@lists.corp.com>\n <b.2@lists.corp.com>\nIn-Reply-To: <c.3@corp.com>",
         '{"message_id": "<e3a94b1d@corp.com>"}',
         "<XyFpKLwxPJBU7lcELhkRQd@mail.gmail.com>",
+        "https://lore.kernel.org/r/20145199517.40986-1-ann@corp.com/",
         "Bitte max.mustermann@example.de ersetzen, oder erika@beispiel.de",
     ],
 )
