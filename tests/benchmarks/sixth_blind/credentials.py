@@ -21,10 +21,28 @@ from tests.benchmarks.sixth_blind.words import ALNUM, HEX, URLSAFE, b64, chars, 
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_CHOSEN = (
-    "Sunset Falcon Bamboo Winter Krokodil Matrix Panther Soleil Dragonfly Kaffee Rocket Pepper "
-    "Thunder Mango Wolfgang Orion Biscuit Tulipan Phoenix Marmalade"
-).split()
+_CHOSEN = [
+    "Sunset",
+    "Falcon",
+    "Bamboo",
+    "Winter",
+    "Krokodil",
+    "Matrix",
+    "Panther",
+    "Soleil",
+    "Dragonfly",
+    "Kaffee",
+    "Rocket",
+    "Pepper",
+    "Thunder",
+    "Mango",
+    "Wolfgang",
+    "Orion",
+    "Biscuit",
+    "Tulipan",
+    "Phoenix",
+    "Marmalade",
+]
 
 
 def base64url(data: bytes) -> str:

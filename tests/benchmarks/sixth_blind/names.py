@@ -72,7 +72,11 @@ def name_other(kind: str, scene: Scene) -> None:
 
 def _replacements(kind: str, scene: Scene) -> list[str]:
     """Texts that stand where the scene's secret would: placeholders, references, masks."""
-    rng, words, secret = scene.rng, scene.words, scene.value.replace("\x02", "").replace("\x03", "")
+    _rng, words, secret = (
+        scene.rng,
+        scene.words,
+        scene.value.replace("\x02", "").replace("\x03", ""),
+    )
     upper, kebab, snake, text = (
         words_in(words, style) for style in ("upper", "kebab", "snake", "text")
     )

@@ -48,7 +48,24 @@ def _email(scene: Scene, argument: str) -> str:
 _PHONES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # country: area codes or first digits (A), writings; N is 2-9, # any digit
     "us": (
-        tuple("212 415 617 312 206 303 404 512 702 718 305 215 503 612 713 919".split()),
+        (
+            "212",
+            "415",
+            "617",
+            "312",
+            "206",
+            "303",
+            "404",
+            "512",
+            "702",
+            "718",
+            "305",
+            "215",
+            "503",
+            "612",
+            "713",
+            "919",
+        ),
         (
             "(A) N#N-####",
             "A-N#N-####",

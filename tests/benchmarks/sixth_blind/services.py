@@ -216,10 +216,24 @@ SERVICES: dict[str, tuple[str, Make]] = {
     ),
     "alibaba": ("aliyun access key id", _key("LTAI5t", ALNUM, 18)),
 }
-COMMON = (
-    "github aws aws_secret stripe slack slack_hook google openai openai_project sendgrid npm gitlab "
-    "telegram discord huggingface azure_storage"
-).split()
+COMMON = [
+    "github",
+    "aws",
+    "aws_secret",
+    "stripe",
+    "slack",
+    "slack_hook",
+    "google",
+    "openai",
+    "openai_project",
+    "sendgrid",
+    "npm",
+    "gitlab",
+    "telegram",
+    "discord",
+    "huggingface",
+    "azure_storage",
+]
 """Services that leak most often; half of the keys are theirs."""
 NAMELESS = {"aws_secret", "twilio", "azure_storage", "cloudflare", "datadog"}
 """Services whose keys have no mark of their own: only a text that names them tells what they are."""

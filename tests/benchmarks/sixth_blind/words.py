@@ -15,24 +15,148 @@ ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
 URLSAFE = ALNUM + "-_"
 
-FIRST = (
-    "Marta Jonas Priya Owen Hana Lukas Ingrid Tomas Aisha Felix Nadia Piotr Elena Ruben Sofie Kenji "
-    "Carla Dmitri Yusuf Greta Anton Leila Mateo Fiona Bram Olga Stefan Wanda Niall Chiara Emre Petra "
-    "Gareth Linnea Oskar Beatriz Tariq Maud Viktor Renata Colm Sanne Hugo Amara Jitka Davide"
-).split()
-LAST = (
-    "Kowalczyk Brandt Venkat Hargreaves Sato Lindqvist Novotny Farouk Moreau Petrov Castellano Visser "
-    "Oduya Pritchard Yilmaz Haugen Marchetti Duarte Keller Bielski Tanaka Fournier Rasmussen Okafor "
-    "Whitlock Sandoval Drexler Mulcahy Ferrante Lindgren Zielinski Achterberg Bouchard Holub Quigley"
-).split()
-_NAME_A = (
-    "brook harrow linden north cinder marble quarry fennel tallow ridge copper salt willow aspen grove "
-    "larch heron otter falcon ember slate cedar thistle raven hollow anvil beacon orchard"
-).split()
-_NAME_B = (
-    "field works gate soft bridge mill systems labs stone data craft port logic house wood design foods "
-    "media energy tools haven yard robotics optics textil"
-).split()
+FIRST = [
+    "Marta",
+    "Jonas",
+    "Priya",
+    "Owen",
+    "Hana",
+    "Lukas",
+    "Ingrid",
+    "Tomas",
+    "Aisha",
+    "Felix",
+    "Nadia",
+    "Piotr",
+    "Elena",
+    "Ruben",
+    "Sofie",
+    "Kenji",
+    "Carla",
+    "Dmitri",
+    "Yusuf",
+    "Greta",
+    "Anton",
+    "Leila",
+    "Mateo",
+    "Fiona",
+    "Bram",
+    "Olga",
+    "Stefan",
+    "Wanda",
+    "Niall",
+    "Chiara",
+    "Emre",
+    "Petra",
+    "Gareth",
+    "Linnea",
+    "Oskar",
+    "Beatriz",
+    "Tariq",
+    "Maud",
+    "Viktor",
+    "Renata",
+    "Colm",
+    "Sanne",
+    "Hugo",
+    "Amara",
+    "Jitka",
+    "Davide",
+]
+LAST = [
+    "Kowalczyk",
+    "Brandt",
+    "Venkat",
+    "Hargreaves",
+    "Sato",
+    "Lindqvist",
+    "Novotny",
+    "Farouk",
+    "Moreau",
+    "Petrov",
+    "Castellano",
+    "Visser",
+    "Oduya",
+    "Pritchard",
+    "Yilmaz",
+    "Haugen",
+    "Marchetti",
+    "Duarte",
+    "Keller",
+    "Bielski",
+    "Tanaka",
+    "Fournier",
+    "Rasmussen",
+    "Okafor",
+    "Whitlock",
+    "Sandoval",
+    "Drexler",
+    "Mulcahy",
+    "Ferrante",
+    "Lindgren",
+    "Zielinski",
+    "Achterberg",
+    "Bouchard",
+    "Holub",
+    "Quigley",
+]
+_NAME_A = [
+    "brook",
+    "harrow",
+    "linden",
+    "north",
+    "cinder",
+    "marble",
+    "quarry",
+    "fennel",
+    "tallow",
+    "ridge",
+    "copper",
+    "salt",
+    "willow",
+    "aspen",
+    "grove",
+    "larch",
+    "heron",
+    "otter",
+    "falcon",
+    "ember",
+    "slate",
+    "cedar",
+    "thistle",
+    "raven",
+    "hollow",
+    "anvil",
+    "beacon",
+    "orchard",
+]
+_NAME_B = [
+    "field",
+    "works",
+    "gate",
+    "soft",
+    "bridge",
+    "mill",
+    "systems",
+    "labs",
+    "stone",
+    "data",
+    "craft",
+    "port",
+    "logic",
+    "house",
+    "wood",
+    "design",
+    "foods",
+    "media",
+    "energy",
+    "tools",
+    "haven",
+    "yard",
+    "robotics",
+    "optics",
+    "textil",
+]
 _TLDS = (
     "com",
     "com",
@@ -71,17 +195,62 @@ PROVIDERS = {
     "cz": ("seznam.cz", "centrum.cz"),
     "gb": ("btinternet.com", "sky.com", "hotmail.co.uk"),
 }
-_PACKAGES = (
-    "requests lodash serde tokio numpy react left-pad chalk axios express rails sinatra junit boost "
-    "gson okhttp pandas click typer vite esbuild prettier eslint hyper clap"
-).split()
-_PROJECTS = (
-    "pgsync trailhead mailpit-relay quillbot-cli feedlane opengarden tidewatch sparrowdb kitebox "
-    "ledgerline rackview notefold gantry-ui starling-api mosswiki"
-).split()
-_HOSTS = (
-    "web01 db02 build-agent-7 edge-fra-3 ns1 bastion worker-12 staging-api relay4 vps-311".split()
-)
+_PACKAGES = [
+    "requests",
+    "lodash",
+    "serde",
+    "tokio",
+    "numpy",
+    "react",
+    "left-pad",
+    "chalk",
+    "axios",
+    "express",
+    "rails",
+    "sinatra",
+    "junit",
+    "boost",
+    "gson",
+    "okhttp",
+    "pandas",
+    "click",
+    "typer",
+    "vite",
+    "esbuild",
+    "prettier",
+    "eslint",
+    "hyper",
+    "clap",
+]
+_PROJECTS = [
+    "pgsync",
+    "trailhead",
+    "mailpit-relay",
+    "quillbot-cli",
+    "feedlane",
+    "opengarden",
+    "tidewatch",
+    "sparrowdb",
+    "kitebox",
+    "ledgerline",
+    "rackview",
+    "notefold",
+    "gantry-ui",
+    "starling-api",
+    "mosswiki",
+]
+_HOSTS = [
+    "web01",
+    "db02",
+    "build-agent-7",
+    "edge-fra-3",
+    "ns1",
+    "bastion",
+    "worker-12",
+    "staging-api",
+    "relay4",
+    "vps-311",
+]
 _PEOPLE = {
     "ja": ("山本 健一", "佐々木 由美", "小林 拓也", "中村 恵子"),
     "zh": ("王建国", "李雪梅", "陈伟", "周晓琳"),
@@ -140,7 +309,7 @@ def _company(scene: Scene, _: str) -> str:
 def _date(scene: Scene, style: str) -> str:
     rng = scene.rng
     year, month, day = rng.randrange(2011, 2026), rng.randrange(1, 13), rng.randrange(1, 29)
-    names = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     clock = f"{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}"
     return {
         "": f"{year}-{month:02}-{day:02}",
