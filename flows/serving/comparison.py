@@ -6,6 +6,7 @@ choice is made. Choices are lines of JSON in a file that only grows.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -141,14 +142,19 @@ class Comparison:
             yield line
 
     def _append(self, text: str) -> None:
-        """One write of whole lines, on disk when this returns."""
+        """One write of whole lines, on disk when this returns; where the disk is full, none of it."""
         try:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
             number = os.open(self.file, flags, 0o600)
-            with self._writing, os.fdopen(number, "ab") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
+            with self._writing, os.fdopen(number, "ab", buffering=0) as file:
+                end, raw = file.seek(0, os.SEEK_END), text.encode()
+                try:
+                    if file.write(raw) != len(raw):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(end)
+                    raise
         except OSError as error:
             raise IngotError(
                 f"choices cannot be written: {error.strerror}", where=str(self.file)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from collections import Counter
 
 import httpx
@@ -79,6 +81,25 @@ def test_a_choice_is_a_line_and_counts_once(compare, choices):
     assert choices.stat().st_mode & 0o777 == 0o600
     choose_winner(comparison, None)
     assert json.loads(choices.read_text().splitlines()[1])["who"] == "login"
+
+
+def test_a_choice_that_the_disk_takes_in_part_leaves_no_half_line(compare, choices):
+    """A limit on the size of files stands for the disk: the kernel writes what fits."""
+    comparison = compare()
+    choose_winner(comparison, "me/one")
+    before = choices.read_bytes()
+    limits, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.SIG_IGN
+    handler = signal.signal(signal.SIGXFSZ, ignored)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
+    try:
+        with pytest.raises(IngotError, match=r"cannot be written"):
+            choose_winner(comparison, "me/two")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert choices.read_bytes() == before
+    choose_winner(comparison, "me/two")
+    assert comparison.summary()[:3] == (1, 1, 0)
 
 
 def test_a_file_of_other_lines_or_that_cannot_be_written_is_refused(compare, choices, tmp_path):
