@@ -142,7 +142,7 @@ class Comparison:
             yield line
 
     def _append(self, text: str) -> None:
-        """One write of whole lines, on disk when this returns; where the disk is full, none of it."""
+        """One write of whole lines, on disk when this returns, or no byte of it there."""
         try:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
             number = os.open(self.file, flags, 0o600)
