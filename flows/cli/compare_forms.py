@@ -7,6 +7,7 @@ import click
 from flows.analysis.artifacts import open_store
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table
+from flows.cli.progress import print_line
 
 
 @click.command("compare-forms")
@@ -61,7 +62,7 @@ def compare_forms(
     base, costs = form_comparison.compare_forms(
         open_store(store), checkpoint, forms, held_out=held_out, benchmarks=benchmarks,
         metrics=metrics, config=config,
-        progress=lambda ref: click.echo(f"measuring {ref}", err=True),
+        progress=lambda ref: print_line(f"measuring {ref}"),
     )  # fmt: skip
     if as_json:
         print_json(

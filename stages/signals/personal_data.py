@@ -267,6 +267,7 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
             previous_card = end
             yield "card", start, end
         for start, end in find_phone_numbers(plain, *run, phone_regions, previous):
-            previous = end
+            if not is_reserved("card", plain[start:end]):
+                previous = end
             if not any(start < last and first < end for first, last in addresses):
                 yield "phone", start, end

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -36,7 +35,7 @@ from torch.autograd.function import once_differentiable
 from stages.parallel.tensor_parallel import CutVocabulary
 from stages.training.config import TrainingPrecision
 from stages.training.rows import Rows, on_device
-from stages.training.token_shards import IGNORED
+from stages.training.target_tokens import TargetTokens
 
 _REDUCED = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
 
@@ -471,52 +470,3 @@ class Arithmetic:
 def _compiled() -> Differentiated:
     """One piece of code a shape: with a dynamic one its bits would depend on the first it saw."""
     return torch.compile(differentiated, dynamic=False, fullgraph=True)
-
-
-@dataclass(frozen=True)
-class TargetTokens:
-    """The tokens that have a target, found before anything is on the device.
-
-    `index_M` are their places among all, `inverse_N` leads back: M for a token without a target.
-    """
-
-    index_M: Tensor
-    inverse_N: Tensor
-    targets_M: Tensor
-    weights_M: Tensor | None = None
-
-    @classmethod
-    def from_rows(cls, rows: Rows, device: torch.device) -> TargetTokens:
-        targets_N = rows.targets_BL.ravel()
-        index_M = np.flatnonzero(targets_N != IGNORED)
-        inverse_N = np.full(targets_N.size, len(index_M), dtype=np.int64)
-        inverse_N[index_M] = np.arange(len(index_M))
-        arrays = (index_M, inverse_N, targets_N[index_M])
-        weights_M = None
-        if rows.weights_BL is not None:
-            weights_M = on_device(rows.weights_BL.ravel()[index_M], device)
-        index, inverse, targets = (on_device(array, device) for array in arrays)
-        return cls(index, inverse, targets, weights_M)
-
-    def select(self, x_ND: Tensor) -> Tensor:
-        """[M, D] The rows that have a target."""
-        x_MD: Tensor = _SelectRows.apply(x_ND, self)  # type: ignore[no-untyped-call]
-        return x_MD
-
-    def spread(self, values_M: Tensor) -> Tensor:
-        """[N, …] The values at their places, 0 elsewhere."""
-        nothing = values_M.new_zeros((1, *values_M.shape[1:]))
-        return torch.cat((values_M, nothing)).index_select(0, self.inverse_N)
-
-
-class _SelectRows(Function):
-    """Rows of a matrix by number; backwards it reads by number too, where autograd would add."""
-
-    @staticmethod
-    def forward(ctx: Any, x_ND: Tensor, chosen: TargetTokens) -> Tensor:
-        ctx.chosen = chosen
-        return x_ND.index_select(0, chosen.index_M)
-
-    @staticmethod
-    def backward(ctx: Any, by_x_MD: Tensor) -> tuple[Tensor, None]:
-        return ctx.chosen.spread(by_x_MD), None
