@@ -20,7 +20,8 @@ speed        CPU seconds (user and system) of whole processes with all children,
              seconds grow with the load: a quotient holds where both sides ran at the same load
 memory       peak of the largest process and of all together, and what a document adds
 growth       the exponent of the cost in the number of documents
-workers      CPU and wall seconds with one worker and two, in turn: the least of the rounds
+workers      CPU and wall seconds with one worker and two, in turn: the least of the rounds; `less
+             start-up` is the quotient of what they take more than for 1,000 documents
 incremental  nine tenths, then the last tenth with the index, against all at once
 """
 
@@ -290,24 +291,28 @@ def incremental(bench: Bench, documents: int) -> str:
 
 
 def workers(bench: Bench, documents: int) -> str:
-    """One worker and two, in turn, for each variant."""
+    """One worker and two, in turn, for each variant: whole processes, and less the start-up."""
     rows, loads = [], list[float]()
     for variant in bench.variants:
-        runs: dict[int, list[Cost]] = {1: [], 2: []}
+        runs = {(number, size): list[Cost]() for number in (1, 2) for size in (WARM, documents)}
         for _ in range(bench.rounds):
-            for number, costs in runs.items():
+            for (number, size), costs in runs.items():
                 bench.ingot.use_workers(number)
-                costs.append(bench.dedup(variant, documents))
+                costs.append(bench.dedup(variant, size))
         bench.ingot.use_workers(1)
         loads += [run.load for costs in runs.values() for run in costs]
         row = [variant]
-        for least in (
-            [min(run.cpu for run in costs) for costs in runs.values()],
-            [min(run.wall for run in costs) for costs in runs.values()],
-        ):
-            row += [*(f"{one:.2f}" for one in least), f"{least[1] / least[0]:.3f}"]
+        for part in ("cpu", "wall"):
+            least = {name: min(getattr(one, part) for one in runs[name]) for name in runs}
+            one, two = (least[number, documents] for number in (1, 2))
+            more = [least[number, documents] - least[number, WARM] for number in (1, 2)]
+            row += [f"{one:.2f}", f"{two:.2f}", f"{two / one:.3f}", f"{more[1] / more[0]:.3f}"]
         rows.append(row)
-    head = (f"{documents:,} documents", "CPU s: 1", "2", "2 over 1", "wall s: 1", "2", "2 over 1")
+    columns = ("1", "2", "2 over 1", "less start-up")
+    head = [
+        f"{documents:,} documents",
+        *(f"{part} {c}" for part in ("CPU s", "s") for c in columns),
+    ]
     return f"load {min(loads):.1f} to {max(loads):.1f}\n{table(head, rows)}"
 
 
