@@ -442,7 +442,7 @@ def test_a_run_on_ranks_that_is_stopped_goes_on_with_the_next_part(
         "benchmarks": [given("benchmarks", {"00000.parquet": quiz})],
     }
     references = {role: [store.reference(*one) for one in made] for role, made in inputs.items()}
-    config = {"text_prompts": ["Keys", "The"] * 8, "chat_prompts": [], "max_new_tokens": 500}
+    config = {"text_prompts": ["Keys", "The"] * 24, "chat_prompts": [], "max_new_tokens": 500}
     execution = {"device": "cpu", "layout": {"data": 2}}
     spec = StageSpec.make(Evaluate, config, references, execution)
     process = start(store, spec, tmp_path)
