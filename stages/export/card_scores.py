@@ -251,4 +251,5 @@ def _number(value: float | None) -> str:
 
 
 def plain_cell(text: str) -> str:
+    """A text as one cell of a table in Markdown."""
     return text.replace("|", "\\|").replace("\n", " ")

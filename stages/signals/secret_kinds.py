@@ -230,79 +230,81 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
 )
 """The kinds with a shape of their own, in the order of the search."""
 
+
+def _inner(
+    literal: str,
+    shape: str,
+    lead: str,
+    check: Callable[[str], bool] = lambda token: True,
+    label: str = "service_token",
+) -> SecretKind:
+    """A kind whose literal stands inside of it: `lead` is what it has before, `shape` all of it."""
+    return SecretKind(label, literal, re.compile(shape), check, lead=re.compile(lead + r"\Z"))
+
+
+_HOOK = r"https://[a-z0-9-]{1,40}"
+_MAXMIND = r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}"
 INNER_KINDS: tuple[SecretKind, ...] = (
-    SecretKind(
-        "telegram_token",
+    _inner(
         ":AA",
-        re.compile(
-            rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{WORD_END}"
-        ),
+        rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{WORD_END}",
+        r"[0-9]{8,10}",
         _check_random_after(":"),
-        lead=re.compile(r"[0-9]{8,10}\Z"),
+        "telegram_token",
     ),
-    SecretKind(
-        "azure_client_secret",
+    _inner(
         "Q~",
-        re.compile(rf"{WORD_BEGIN}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{WORD_END}"),
+        rf"{WORD_BEGIN}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{WORD_END}",
+        r"[A-Za-z0-9_~.-]{3}[0-9]",
         _check_random_after("Q~", most=1),
-        lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
+        "azure_client_secret",
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         "$production$",
-        re.compile(rf"access_token\$production\$[0-9a-z]{{16}}\$[0-9a-f]{{32}}{WORD_END}"),
-        lead=re.compile(r"access_token\Z"),
+        rf"access_token\$production\$[0-9a-z]{{16}}\$[0-9a-f]{{32}}{WORD_END}",
+        r"access_token",
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         ":APA91b",
-        re.compile(rf"{WORD_BEGIN}AAAA[A-Za-z0-9_-]{{7}}:APA91b[A-Za-z0-9_-]{{120,180}}{WORD_END}"),
+        rf"{WORD_BEGIN}AAAA[A-Za-z0-9_-]{{7}}:APA91b[A-Za-z0-9_-]{{120,180}}{WORD_END}",
+        r"AAAA[A-Za-z0-9_-]{7}",
         _check_random_after(":APA91b", 400),
-        lead=re.compile(r"AAAA[A-Za-z0-9_-]{7}\Z"),
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         "_mmk",
-        re.compile(rf"{WORD_BEGIN}[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk{WORD_END}"),
+        rf"{WORD_BEGIN}{_MAXMIND}_mmk{WORD_END}",
+        _MAXMIND,
         lambda token: is_random(token[7:36], 350),
-        lead=re.compile(r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}\Z"),
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         "NRAL",
-        re.compile(rf"{WORD_BEGIN}[0-9a-z]{{36}}NRAL{WORD_END}"),
+        rf"{WORD_BEGIN}[0-9a-z]{{36}}NRAL{WORD_END}",
+        r"[0-9a-z]{36}",
         lambda token: is_random(token[:36], 280),
-        lead=re.compile(r"[0-9a-z]{36}\Z"),
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         ".atlasv1.",
-        re.compile(rf"{WORD_BEGIN}[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_-]{{60,72}}{WORD_END}"),
+        rf"{WORD_BEGIN}[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_-]{{60,72}}{WORD_END}",
+        r"[A-Za-z0-9]{14}",
         _check_random_after("atlasv1.", 400),
-        lead=re.compile(r"[A-Za-z0-9]{14}\Z"),
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         "sig=",
-        re.compile(r"sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)"),
+        r"sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)",
+        r"(?<=[?&;])",
         lambda token: is_random(token[4:], 400),
-        lead=re.compile(r"(?<=[?&;])\Z"),
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         "-us",
-        re.compile(rf"{WORD_BEGIN}[0-9a-f]{{32}}-us[0-9]{{1,2}}{WORD_END}"),
+        rf"{WORD_BEGIN}[0-9a-f]{{32}}-us[0-9]{{1,2}}{WORD_END}",
+        r"[0-9a-f]{32}",
         lambda token: is_random(token[:32], 280),
-        lead=re.compile(r"[0-9a-f]{32}\Z"),
     ),
-    SecretKind(
-        "service_token",
+    _inner(
         ".webhook.office.com/",
-        re.compile(
-            r"https://[a-z0-9-]{1,40}\.webhook\.office\.com/webhookb2/[0-9a-f-]{36}@[0-9a-f-]{36}"
-            rf"/IncomingWebhook/[0-9a-f]{{32}}/[0-9a-f-]{{36}}(?:/[A-Za-z0-9_-]{{20,80}})?{WORD_END}"
-        ),
-        lead=re.compile(r"https://[a-z0-9-]{1,40}\Z"),
+        rf"{_HOOK}\.webhook\.office\.com/webhookb2/[0-9a-f-]{{36}}@[0-9a-f-]{{36}}/IncomingWebhook/"
+        rf"[0-9a-f]{{32}}/[0-9a-f-]{{36}}(?:/[A-Za-z0-9_-]{{20,80}})?{WORD_END}",
+        _HOOK,
     ),
 )
 """Kinds whose literal no run of letters and digits begins with; searched in the whole text."""
