@@ -5,12 +5,13 @@ from __future__ import annotations
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from artifacts_schema.kinds.documents import DATA_KINDS
+from artifacts_schema.kinds.examples import EXAMPLE_KINDS
 from artifacts_schema.kinds.release import RELEASE_KINDS
 from artifacts_schema.kinds.schema import Column, Kind, Table
 from artifacts_schema.kinds.scores import SCORE_KINDS
 from artifacts_schema.kinds.training import MODEL_KINDS
 
-_ALL = (*DATA_KINDS, *MODEL_KINDS, *SCORE_KINDS, *RELEASE_KINDS)
+_ALL = (*DATA_KINDS, *EXAMPLE_KINDS, *MODEL_KINDS, *SCORE_KINDS, *RELEASE_KINDS)
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
 
 __all__ = ["KINDS", "Column", "Kind", "Table", "kind_named", "sidecar_folder"]

@@ -12,7 +12,7 @@ from stages.engine.strict_json import parse_json
 from stages.examples.conversion import BadExample
 
 Message = dict[str, Any]
-"""A row of `artifacts_schema.kinds.training.MESSAGES`; every key is there."""
+"""A row of `artifacts_schema.kinds.examples.MESSAGES`; every key is there."""
 MessageFields = dict[str, Any]
 """Fields of a message other than the known ones."""
 

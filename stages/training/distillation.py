@@ -33,9 +33,8 @@ from artifacts_schema.errors import InputError
 from stages.engine import Input
 from stages.training.losses import OutputLayer, TrainedRows
 from stages.training.permutation import Indices
-from stages.training.rows import Rows, on_device
+from stages.training.rows import Rows, TargetTokens, on_device
 from stages.training.runtime import Runtime
-from stages.training.target_tokens import TargetTokens
 from stages.training.token_shards import IGNORED, TokenShards
 
 Divergence = Literal["forward", "reverse", "mixed"]

@@ -34,8 +34,7 @@ from torch.autograd.function import once_differentiable
 
 from stages.parallel.tensor_parallel import CutVocabulary
 from stages.training.config import TrainingPrecision
-from stages.training.rows import Rows, on_device
-from stages.training.target_tokens import TargetTokens
+from stages.training.rows import Rows, TargetTokens, on_device
 
 _REDUCED = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
 

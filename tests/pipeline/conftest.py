@@ -42,6 +42,7 @@ FURTHER_STEPS = (
     "reference",
     "preference",
     "reward",
+    "prompt_tuning",
     "teacher",
     "student",
     "long_context",

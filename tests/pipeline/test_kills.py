@@ -51,6 +51,7 @@ STEPS = [
     "reference",
     "preference",
     "reward",
+    "prompt_tuning",
     "teacher",
     "student",
     "merge_checkpoints",

@@ -1,0 +1,1 @@
+"""Vectors before every conversation that are trained while the model stays as it is."""
