@@ -111,8 +111,8 @@ class MapExecution(Execution):
     absent_seconds: float = Field(
         default=60.0,
         gt=0,
-        description="How long the stage waits while the cluster has no worker; longer where "
-        "workers wait in a queue.",
+        description="How long the stage waits while the cluster has no worker or its scheduler is "
+        "gone; longer where workers wait in a queue.",
     )
 
     @model_validator(mode="after")

@@ -34,18 +34,24 @@ class DaskServer:
             "DASK_LOGGING__DISTRIBUTED": "error",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         }
-        told = folder / "scheduler.json"
-        command = [*LOOPBACK, "--port", "0", "--no-jupyter", "--scheduler-file", str(told)]
+        self.file = folder / "scheduler.json"
+        self.start_scheduler()
+        if workers:
+            self.worker("--nworkers", str(workers), "--nthreads", "1")
+
+    def start_scheduler(self, address: str | None = None) -> None:
+        """Start the scheduler, again at its old address or at a free port."""
+        self.file.unlink(missing_ok=True)
+        port = address.rpartition(":")[2] if address else "0"
+        command = [*LOOPBACK, "--port", port, "--no-jupyter", "--scheduler-file", str(self.file)]
         self.scheduler = self._start("scheduler", command)
         deadline = time.monotonic() + SECONDS
-        while not (told.exists() and told.read_text().endswith("}")):
+        while not (self.file.exists() and self.file.read_text().endswith("}")):
             if time.monotonic() > deadline:
                 self.end(self.scheduler)
                 raise AssertionError("the scheduler does not start")
             time.sleep(0.02)
-        self.address: str = json.loads(told.read_text())["address"]
-        if workers:
-            self.worker("--nworkers", str(workers), "--nthreads", "1")
+        self.address: str = json.loads(self.file.read_text())["address"]
 
     def worker(self, *options: str, nanny: bool = True) -> subprocess.Popen[bytes]:
         """Start `dask worker`; it is there when the scheduler lists it."""

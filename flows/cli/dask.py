@@ -1,4 +1,4 @@
-"""`ingot dask FOLDER`: a Dask cluster for data stages, here or as jobs of Slurm."""
+"""`ingot dask FOLDER`: a Dask cluster for data stages, here, as jobs of Slurm, or in Kubernetes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ CLOSE_SECONDS = 15.0
 @click.option(
     "--on",
     "where",
-    type=click.Choice(["local", "slurm"]),
+    type=click.Choice(["local", "slurm", "kubernetes"]),
     default="local",
     show_default=True,
-    help="Processes of this machine, or jobs of Slurm: one each.",
+    help="Processes of this machine, or jobs of Slurm: one each. For Kubernetes the objects are "
+    "written, and nothing is started.",
 )
 @click.option(
     "--workers",
@@ -34,7 +35,9 @@ CLOSE_SECONDS = 15.0
     metavar="LEAST:MOST",
     help="As many as shards wait, within these; one number: always so many.",
 )
-@click.option("--memory", metavar="SIZE", help="Of a worker, such as 8GiB; Slurm must know it.")
+@click.option(
+    "--memory", metavar="SIZE", help="Of a worker, such as 8GiB; Slurm and Kubernetes must know it."
+)
 @click.option("--partition", metavar="NAME", help="Of Slurm.")
 @click.option("--account", metavar="NAME", help="Of Slurm.")
 @click.option("--time", default="12:00:00", show_default=True, help="Longest job of a worker.")
@@ -42,6 +45,15 @@ CLOSE_SECONDS = 15.0
     "--interface", metavar="NAME", help="Network interface of this node that the others reach."
 )
 @click.option("--directive", "directives", multiple=True, help="One more option of sbatch.")
+@click.option("--image", metavar="NAME", help="Of Kubernetes: an image with this Ingot.")
+@click.option("--name", default="ingot-dask", show_default=True, help="Of the objects.")
+@click.option("--namespace", default="ingot", show_default=True, help="Of the objects.")
+@click.option(
+    "--claim", "claims", multiple=True, metavar="CLAIM:/PATH", help="Volume with the store."
+)
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="Its keys become variables."
+)
 def dask(
     folder: str,
     where: str,
@@ -52,6 +64,11 @@ def dask(
     time: str,
     interface: str | None,
     directives: tuple[str, ...],
+    image: str | None,
+    name: str,
+    namespace: str,
+    claims: tuple[str, ...],
+    secrets: tuple[str, ...],
 ) -> None:
     """Start a Dask cluster for data stages; Ctrl-C ends it.
 
@@ -60,6 +77,11 @@ def dask(
     """
     from stages.engine.dask_cluster import ClusterPlan, remove_files, start_cluster
 
+    path = Path(folder).expanduser().absolute()
+    if where == "kubernetes":
+        least, most = _bounds(workers)
+        _write_objects(path, image, memory, name, namespace, (least, most), claims, secrets)
+        return
     plan = ClusterPlan(
         where,
         *_bounds(workers),
@@ -73,7 +95,6 @@ def dask(
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    path = Path(folder).expanduser().absolute()
     cluster = start_cluster(plan, path)
     try:
         echo(f"a Dask cluster listens at {cluster.scheduler_address}")
@@ -87,6 +108,32 @@ def dask(
         closing.join(CLOSE_SECONDS)
         if closing.is_alive():  # It waits for a worker that starts, which ends with this process.
             os._exit(0)
+
+
+def _write_objects(
+    folder: Path,
+    image: str | None,
+    memory: str | None,
+    name: str,
+    namespace: str,
+    bounds: tuple[int, int],
+    claims: tuple[str, ...],
+    secrets: tuple[str, ...],
+) -> None:
+    from stages.engine.dask_kubernetes import KubernetesPlan, parse_claim, write_manifests
+
+    if image is None or memory is None:
+        raise UsageError(
+            "Kubernetes must know the image and how much memory a worker needs",
+            hint="--image registry/ingot:0.1-cpu --memory 8GiB",
+        )
+    mounted = tuple(parse_claim(one) for one in claims)
+    plan = KubernetesPlan(name, namespace, image, *bounds, _size(memory), mounted, secrets)
+    commands = write_manifests(plan, folder)
+    echo(f"wrote {folder}/cluster.yaml; with the operator of dask-kubernetes it starts by")
+    for command in commands:
+        echo(f"  {command}")
+    echo(f"steps use it by execution: {{engine: dask, scheduler_file: {folder}/scheduler.json}}")
 
 
 def _bounds(workers: str) -> tuple[int, int]:

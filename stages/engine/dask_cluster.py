@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from artifacts_schema.files import open_regular
 SCHEDULER_FILE = "scheduler.json"
 _PARTS = ("ca", "certificate", "key")
 _MOST_BYTES = 1 << 20
-EXTRAS = {"distributed": "dask", "dask_jobqueue": "dask-slurm"}
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,33 @@ def start_cluster(plan: ClusterPlan, folder: Path) -> Any:
     Returns a cluster of Dask's, ended by `close`. UsageError where a library is missing or another
     cluster's files are there.
     """
+    if plan.where == "slurm" and find_spec("dask_jobqueue") is None:
+        raise _missing("dask-slurm")
+    security, paths = make_certificates(folder)
+    try:
+        make = _slurm_cluster if plan.where == "slurm" else _local_cluster
+        cluster = make(plan, folder, security)
+        if plan.most > plan.least:
+            cluster.adapt(minimum=plan.least, maximum=plan.most)
+        else:
+            cluster.scale(plan.most)
+        Scheduler(cluster.scheduler_address, **paths).save(folder)
+    except BaseException:
+        remove_files(folder)
+        raise
+    return cluster
+
+
+def make_certificates(folder: Path) -> tuple[Any, dict[str, Path]]:
+    """Certificates for a new cluster, as Dask holds them, and their files in `folder`, by part.
+
+    UsageError without the extra `dask`, where another cluster's files are there, or where others
+    can enter the folder.
+    """
     try:
         from distributed.security import Security
-
-        if plan.where == "slurm":
-            import dask_jobqueue  # noqa: F401
-    except ImportError as error:
-        extra = EXTRAS.get(error.name or "", "dask")
-        hint = f"pip install 'ingot[{extra}]'"
-        raise UsageError("a cluster needs a library that is not installed", hint=hint) from None
+    except ImportError:
+        raise _missing("dask") from None
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_mode & 0o077:
         raise UsageError(
@@ -135,17 +153,16 @@ def start_cluster(plan: ClusterPlan, folder: Path) -> Any:
     try:
         for part, name in texts.items():
             _write_private(paths[part], getattr(security, name).encode())
-        make = _slurm_cluster if plan.where == "slurm" else _local_cluster
-        cluster = make(plan, folder, security)
-        if plan.most > plan.least:
-            cluster.adapt(minimum=plan.least, maximum=plan.most)
-        else:
-            cluster.scale(plan.most)
-        Scheduler(cluster.scheduler_address, **paths).save(folder)
     except BaseException:
         remove_files(folder)
         raise
-    return cluster
+    return security, paths
+
+
+def _missing(extra: str) -> UsageError:
+    return UsageError(
+        "a cluster needs a library that is not installed", hint=f"pip install 'ingot[{extra}]'"
+    )
 
 
 def _local_cluster(plan: ClusterPlan, folder: Path, security: Any) -> Any:

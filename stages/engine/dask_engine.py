@@ -19,24 +19,22 @@ pickle, which a worker loads only if it has the sha256 that the task names.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import pickle
 import queue
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from artifacts_schema.errors import IngotError, UsageError
+from artifacts_schema.errors import IngotError
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
+from stages.engine.dask_client import START, connect, silence_dask
 from stages.engine.dask_cluster import Scheduler
 from stages.engine.dask_worker import (
     FOLDER,
@@ -56,8 +54,6 @@ from stages.engine.provenance import (
 from stages.engine.tasks import Task
 from stages.engine.workers import WorkerCrash
 
-CONNECT_SECONDS = 10.0
-"""How long a scheduler may take to be reached."""
 FIRST_SECONDS = 10.0
 """How long the checks of the workers that are there at the start of a map may take."""
 SILENT_SECONDS = 60.0
@@ -70,7 +66,8 @@ LEAVE_SECONDS = 2.0
 """How long closing the client may take."""
 IN_FLIGHT = 4096
 """Calls that wait in the scheduler or are worked on, at most."""
-START = "dask worker {} --nthreads 1 --nworkers N"
+RETURN_SECONDS = 2.0
+"""How long one that went away may take to answer, each time it is tried; a stop waits as long."""
 _NAMED = 5
 """Workers that an error names."""
 _AT_WORK = ("executing", "long-running", "cancelled", "resumed")
@@ -84,7 +81,8 @@ class DaskCluster:
     a local store it is in the store.
     """
 
-    scheduler: Scheduler
+    find: Callable[[], Scheduler]
+    """Where the scheduler is now: another one may have been started, at another address."""
     stage: type[Stage]
     code: str
     backend: Backend
@@ -94,10 +92,16 @@ class DaskCluster:
     log: logging.Logger
     silent_seconds: float | None = None
     absent_seconds: float = 60.0
-    """How long a map continues without any worker that could do a shard."""
+    """How long a map continues without any worker that could do a shard, or without a scheduler."""
+    reached: bool = False
+    """Whether a scheduler has answered in this run."""
     used: set[str] = field(default_factory=set)
     """Addresses of the workers that did a shard."""
     cpu_seconds: float = 0.0
+    scheduler: Scheduler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scheduler = self.find()
 
     def folders(self) -> tuple[SharedFolder, ...]:
         """The store's work folder; on a remote store also the stage's own, once it holds a file.
@@ -162,47 +166,49 @@ class DaskWorkers:
         """Why a worker gets no shards, by its address."""
         self._workers: dict[str, dict[str, Any]] = {}
         """What the scheduler last said about each worker, by address."""
+        self._unsent: list[tuple[str, bytes]] = []
+        """Shard and payload of calls that wait for a scheduler."""
+        self._lost: tuple[float, str] | None = None
+        """Since when there is no scheduler, and why."""
         self._open = False
         self._begin = self._looked = self._last_worker = time.monotonic()
-        self._silenced = _silence_dask()
+        self._silenced = silence_dask()
         self._silenced.__enter__()
         try:
-            self._client = _connect(cluster.scheduler)
+            self._client = self._first_client()
             for folder in requirements.folders:
                 folder.announce()
             requirements.folders[0].write(self._digest, common)
-            self._update_workers()
-            for address, facts in self._workers.items():
-                if not _is_busy(facts):  # Its answer may take long; it checks itself later.
-                    check = pickle.dumps(_Invocation(check_worker, requirements))
-                    task = self._submit(check, workers=[address])
-                    self._checks[task.key] = address, task
+            if self._lost is None:
+                self._submit_checks()
         except BaseException:
             self._disconnect()
+            self._silenced.__exit__(None, None, None)
             raise
 
     @property
     def busy(self) -> bool:
         """Whether a shard is waited for."""
-        return bool(self._calls)
+        return bool(self._calls or self._unsent)
 
     @property
     def idle(self) -> bool:
         """Whether another shard may be given to the scheduler."""
-        return self._open and len(self._calls) < self._most
+        return self._open and len(self._calls) + len(self._unsent) < self._most
 
     def start_task(self, item: str, task: Task) -> None:
         """Give a task to the scheduler; `item` names it."""
         call = _Invocation(do_shard, self._requirements, self._digest, task, item)
-        payload = pickle.dumps(call)
-        future = self._submit(payload)
-        self._calls[future.key] = item, payload, future
+        self._give(item, pickle.dumps(call))
 
     def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and shards whose workers were lost.
 
-        Raises what a function raised, with the worker's traceback as a note.
+        Raises what a function raised, with the worker's traceback as a note, and IngotError where
+        the scheduler has been away for too long.
         """
+        if not self._is_connected(seconds):
+            return [], []
         values: list[tuple[str, Any]] = []
         crashes: list[WorkerCrash] = []
         for key in self._take_ended(seconds):
@@ -227,25 +233,33 @@ class DaskWorkers:
                 if error is not None:  # Dask's own: perhaps a worker without Ingot joined.
                     self._cluster.log.warning("shard %s on a Dask worker: %r", item, error)
                     others = sorted({report.address for report in self._sound})
-                task = self._submit(payload, workers=others)
-                self._calls[task.key] = item, payload, task
-        self._check_client()
+                self._give(item, payload, others)
         if time.monotonic() - self._looked >= LOOK_SECONDS:
             self._update_workers()
-        self._check_workers()
+        if self._lost is None:
+            self._check_workers()
         return values, crashes
 
     def release(self) -> None:
         """Leave the cluster. A shard that a worker is doing continues there; nobody reads it."""
         self._calls.clear()
+        self._unsent.clear()
         self._disconnect()
+        self._silenced.__exit__(None, None, None)
         with suppress(IngotError, OSError):  # It goes with the work folder, at the latest.
             for folder in self._requirements.folders:
                 folder.backend.remove(folder.folder)
 
+    def _give(self, item: str, payload: bytes, workers: list[str] | None = None) -> None:
+        """Have a shard done; without a scheduler, once there is one."""
+        if self._client is None or self._client.status != "running":
+            self._unsent.append((item, payload))
+            return
+        task = self._submit(payload, workers)
+        self._calls[task.key] = item, payload, task
+
     def _submit(self, payload: bytes, workers: list[str] | None = None) -> Any:
         """Have it done by any of `workers`; by others if all of these are gone."""
-        self._check_client()
         task = self._client.submit(
             pickle.loads,
             payload,
@@ -267,7 +281,82 @@ class DaskWorkers:
                 ended.append(self._ended.get_nowait())
         return ended
 
+    # Without a scheduler -------------------------------------------------------------------------
+
+    def _is_connected(self, seconds: float) -> bool:
+        """Whether there is a scheduler; one that went away is waited for, `absent_seconds` in all.
+
+        Dask forgets the calls of a client that it loses, so they are given again to the next one.
+        """
+        if self._lost is None:
+            if self._client.status == "running":
+                return True
+            self._lose("the connection was lost")
+        assert self._lost is not None
+        since, reason = self._lost
+        cluster, now = self._cluster, time.monotonic()
+        try:
+            cluster.scheduler = cluster.find()
+            self._client = connect(cluster.scheduler, RETURN_SECONDS)
+        except IngotError:
+            if now - since >= cluster.absent_seconds:
+                raise self._gone(reason) from None
+            time.sleep(min(seconds, LOOK_SECONDS))
+            return False
+        cluster.log.warning("the Dask scheduler %s is there again", cluster.scheduler.address)
+        self._lost, self._begin, self._last_worker = None, time.monotonic(), time.monotonic()
+        self._refused.clear()
+        unsent, self._unsent = self._unsent, []
+        for item, payload in unsent:
+            self._give(item, payload)
+        if not self._open:
+            self._submit_checks()
+        return self._lost is None
+
+    def _first_client(self) -> Any:
+        """None where the scheduler went away since an earlier map of the run."""
+        try:
+            client = connect(self._cluster.scheduler)
+        except IngotError as error:
+            if not self._cluster.reached:
+                raise
+            self._lost = time.monotonic(), error.what
+            return None
+        self._cluster.reached = True
+        return client
+
+    def _lose(self, reason: str) -> None:
+        cluster = self._cluster
+        cluster.log.warning(
+            "the Dask scheduler %s is gone: %s; another one may come for %.0f s",
+            cluster.scheduler.address,
+            reason,
+            cluster.absent_seconds,
+        )
+        self._lost = time.monotonic(), reason
+        self._unsent += [(item, payload) for item, payload, _ in self._calls.values()]
+        self._calls.clear()
+        self._checks.clear()
+        self._disconnect()
+
+    def _gone(self, reason: str) -> IngotError:
+        return IngotError(
+            f"the Dask scheduler is gone: {reason}",
+            where=self._cluster.scheduler.address,
+            hint="finished shards are kept: start it again, with its workers, and run the same "
+            "command to continue; or run it with engine processes",
+        )
+
     # Who may work --------------------------------------------------------------------------------
+
+    def _submit_checks(self) -> None:
+        """Have the workers that are there check themselves."""
+        self._update_workers()
+        for address, facts in self._workers.items():
+            if not _is_busy(facts):  # Its answer may take long; it checks itself later.
+                check = pickle.dumps(_Invocation(check_worker, self._requirements))
+                task = self._submit(check, workers=[address])
+                self._checks[task.key] = address, task
 
     def _note_check(self, address: str, task: Any) -> None:
         """Take the answer of a worker that was there at the start."""
@@ -303,7 +392,8 @@ class DaskWorkers:
                 self._client.scheduler.identity, n_workers=-1, callback_timeout=SILENT_SECONDS
             )
         except Exception as error:
-            raise self._lost(str(error) or f"no answer for {SILENT_SECONDS:.0f} s") from error
+            self._lose(str(error) or f"no answer for {SILENT_SECONDS:.0f} s")
+            return
         self._workers, self._looked = dict(identity["workers"]), time.monotonic()
         self._refused = {at: why for at, why in self._refused.items() if at in self._workers}
         if any(_can_work(facts) for at, facts in self._workers.items() if at not in self._refused):
@@ -340,23 +430,11 @@ class DaskWorkers:
         address = self._cluster.scheduler.address
         return IngotError(problem, where=address, hint=f"{hint}: `{START.format(address)}`")
 
-    def _check_client(self) -> None:
-        if self._client.status != "running":
-            raise self._lost("the connection was lost")
-
-    def _lost(self, reason: str) -> IngotError:
-        return IngotError(
-            f"the Dask scheduler is gone: {reason}",
-            where=self._cluster.scheduler.address,
-            hint="finished shards are kept: start it again, with its workers, and run the same "
-            "command to continue; or run it with engine processes",
-        )
-
     def _disconnect(self) -> None:
         if self._client is not None:
             with suppress(Exception):
                 self._client.close(timeout=LEAVE_SECONDS)  # Dask drops the calls of a lost client.
-        self._silenced.__exit__(None, None, None)
+            self._client = None
 
 
 class _Invocation:
@@ -387,74 +465,3 @@ def _can_work(facts: dict[str, Any]) -> bool:
 def _is_busy(facts: dict[str, Any]) -> bool:
     counts = (facts.get("metrics") or {}).get("task_counts") or {}
     return any(counts.get(state) for state in _AT_WORK)
-
-
-def _connect(scheduler: Scheduler) -> Any:
-    address = scheduler.address
-    try:
-        from distributed import Client
-    except ImportError:
-        raise UsageError(
-            "engine dask needs a library that is not installed",
-            where=address,
-            hint="pip install 'ingot[dask]'",
-        ) from None
-    try:
-        security = scheduler.security()
-        kind = _run_in_thread(_server_kind(address, security))
-        if kind == "Scheduler":
-            return Client(
-                address,
-                security=security,
-                timeout=CONNECT_SECONDS,
-                set_as_default=False,
-                name="ingot",
-            )
-        problem = f"a {kind} of Dask answers there, not a scheduler"
-    except Exception as error:
-        problem = str(error) or f"no answer within {CONNECT_SECONDS:.0f} s"
-    raise IngotError(
-        f"no Dask scheduler can be reached: {problem}",
-        where=address,
-        hint=f"`dask scheduler` starts one and prints its address; then `{START.format(address)}`",
-    )
-
-
-async def _server_kind(address: str, security: Any) -> str:
-    """What answers at an address, in Dask's words. A Client that finds no Dask there hangs."""
-    from distributed.core import rpc
-
-    server = rpc(address, connection_args=security.get_connection_args("client"))
-    try:
-        identity = await asyncio.wait_for(server.identity(), CONNECT_SECONDS)
-        return str(identity.get("type"))
-    finally:
-        await server.close_rpc()
-
-
-def _run_in_thread(work: Any) -> Any:
-    """Run a coroutine to its end, whether or not this thread has an event loop of its own."""
-    result: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(asyncio.run(work))
-        except BaseException as error:
-            result.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="dask-connect").start()
-    return result.result()
-
-
-@contextmanager
-def _silence_dask() -> Iterator[None]:
-    """Dask logs at length what the errors here say; a stage's last line is its error."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -346,14 +346,15 @@ def _cluster(
     from stages.engine.dask_cluster import Scheduler
     from stages.engine.dask_engine import DaskCluster
 
-    if execution.scheduler_file is not None:
-        plain = execution.allow_plain_tcp
-        scheduler = Scheduler.load(execution.scheduler_file, allow_plain_tcp=plain)
-    else:
+    def find() -> Scheduler:
+        if execution.scheduler_file is not None:
+            plain = execution.allow_plain_tcp
+            return Scheduler.load(execution.scheduler_file, allow_plain_tcp=plain)
         assert execution.scheduler is not None, "the execution was checked"
-        scheduler = Scheduler(execution.scheduler)
+        return Scheduler(execution.scheduler)
+
     return DaskCluster(
-        scheduler,
+        find,
         stage,
         code,
         attempt.backend,

@@ -23,7 +23,7 @@ from artifacts_schema.errors import IngotError, Stopped, UsageError  # noqa: E40
 from artifacts_schema.store import Store, layout  # noqa: E402
 from artifacts_schema.store.remote import backend_at  # noqa: E402
 from stages.decontaminate.stage import Decontaminate  # noqa: E402
-from stages.engine import dask_engine  # noqa: E402
+from stages.engine import dask_client, dask_engine  # noqa: E402
 from stages.engine.dask_cluster import Scheduler  # noqa: E402
 from stages.engine.dask_engine import DaskCluster  # noqa: E402
 from stages.engine.provenance import code_digest  # noqa: E402
@@ -145,11 +145,36 @@ def test_a_dead_scheduler_is_one_error_and_processes_finish_the_work(squares, ex
         own.wait_for_workers(1)
         (tmp_path / "scheduler").write_text(str(own.scheduler.pid))
         with pytest.raises(IngotError) as caught:
-            squares("", "ends the scheduler", "", address=own.address)
+            squares("", "ends the scheduler", "", address=own.address, absent_seconds=1)
         assert caught.value.where == own.address
     made = squares("", "ends the scheduler", "", engine="processes", workers=1)
     assert made.outputs == expected(3)
     assert squares.starts()[-3:] == ["1", "1", "2"]  # 0 again, if its result was lost as well.
+
+
+@pytest.mark.parametrize("named", ["address", "file"])
+def test_a_scheduler_that_comes_back_goes_on_with_the_work(squares, expected, tmp_path, named):
+    """At its old address, or wherever the file says: shards that were waited for are done again."""
+    with DaskServer(tmp_path / "dask", [HERE], workers=0) as own:
+        own.worker("--nthreads", "1", nanny=False)
+        own.wait_for_workers(1)
+        (tmp_path / "scheduler").write_text(str(own.scheduler.pid))
+        made = []
+        where = {"scheduler": own.address, "scheduler_file": None}
+        if named == "file":
+            where = {"scheduler": None, "scheduler_file": str(own.file)}
+
+        def run():
+            made.append(squares("", "ends the scheduler", "", absent_seconds=60, **where))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        own.scheduler.wait(60)
+        own.start_scheduler(own.address if named == "address" else None)
+        own.worker("--nthreads", "1", nanny=False)
+        thread.join(120)
+    assert made[0].outputs == expected(3)
+    assert "1" in squares.starts()
 
 
 class FreeWorkers(dask_engine.DaskWorkers):
@@ -171,7 +196,8 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
     monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 1.0)
     backend = backend_at(str(tmp_path / "store"))
     cluster = DaskCluster(
-        Scheduler(server.address), Squares, code_digest(Squares), backend, KEY, tmp_path / "none",
+        lambda: Scheduler(server.address), Squares, code_digest(Squares), backend, KEY,
+        tmp_path / "none",
         1, logging.getLogger("test"),
     )  # fmt: skip
     tasks = [Square("0", 0, "waits once"), Square("1", 1)]
@@ -205,7 +231,7 @@ def test_a_worker_whose_check_nobody_read_does_the_shards_of_the_next_map(server
     """As after a stop that comes before the answer: the worker keeps its report of that map."""
     server.wait_for_workers(2)
     cluster = DaskCluster(
-        Scheduler(server.address), Squares, code_digest(Squares),
+        lambda: Scheduler(server.address), Squares, code_digest(Squares),
         backend_at(str(tmp_path / "store")), KEY, tmp_path / "none", 1, logging.getLogger("test"),
     )  # fmt: skip
     for read in (False, True):
@@ -218,7 +244,7 @@ def test_a_worker_whose_check_nobody_read_does_the_shards_of_the_next_map(server
 
 
 def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
-    monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 0.5)
     with pytest.raises(IngotError) as caught:
         squares("", address="tcp://127.0.0.1:1")
     assert caught.value.where == "tcp://127.0.0.1:1"
@@ -227,7 +253,7 @@ def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
 
 def test_a_server_of_another_sort_is_told(squares, file_server, monkeypatch):
     """Such as Dask's own dashboard, whose port is beside the scheduler's."""
-    monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_client, "CONNECT_SECONDS", 0.5)
     address = file_server.url.replace("http://", "tcp://").rstrip("/")
     with pytest.raises(IngotError) as caught:
         squares("", address=address)
@@ -340,7 +366,7 @@ def test_the_stage_and_its_workers_share_the_store_and_what_the_stage_laid_besid
         return [
             (place.url, place.folder)
             for place in DaskCluster(
-                Scheduler("tcp://head:1"),
+                lambda: Scheduler("tcp://head:1"),
                 Squares,
                 "code",
                 backend,
