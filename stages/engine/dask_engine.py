@@ -300,7 +300,7 @@ class DaskWorkers:
             self._client = connect(cluster.scheduler, RETURN_SECONDS)
         except IngotError:
             if now - since >= cluster.absent_seconds:
-                raise self._gone(reason) from None
+                raise self._missing(reason) from None
             time.sleep(min(seconds, LOOK_SECONDS))
             return False
         cluster.log.warning("the Dask scheduler %s is there again", cluster.scheduler.address)
@@ -339,7 +339,7 @@ class DaskWorkers:
         self._checks.clear()
         self._disconnect()
 
-    def _gone(self, reason: str) -> IngotError:
+    def _missing(self, reason: str) -> IngotError:
         return IngotError(
             f"the Dask scheduler is gone: {reason}",
             where=self._cluster.scheduler.address,

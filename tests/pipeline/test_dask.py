@@ -25,7 +25,6 @@ MOST = 4
 STEPS = (
     "web",
     "code",
-    "quality_models",
     "signals[web]",
     "dedup",
     "later_passages",
