@@ -20,6 +20,7 @@ from artifacts_schema.errors import is_utf8
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.analysis.id_index import find_ids
 from stages.engine.inputs import Input
 from stages.engine.reading.rows import row_format
 from stages.filter.duplicates import DuplicatesTable, list_pairs, pairs_with, rows_where
@@ -71,13 +72,18 @@ def find_documents(
     """
     search = _Search(texts, parts)
     kinds = ("documents", "rejected", *ID_COLUMN)
+    indexed: list[tuple[Manifest, str, Input]] = []
     for manifest, name, rows in open_outputs(store, manifests, kinds):
-        column = ID_COLUMN.get(rows.kind)
-        for path in rows.paths("*.parquet"):
-            table = rows.read_table(path, [column] if column else search.columns)
-            search.add_table(
-                table.rename_columns(["doc_id"]) if column else table, (manifest, name, path)
-            )
+        column = ID_COLUMN.get(rows.kind, "doc_id")
+        places = find_ids(rows, column, "*.parquet", search.ids, search.prefixes)
+        if places is None:
+            search.add_output(manifest, name, rows)
+        else:
+            search.add_places(manifest, name, places)
+            indexed.append((manifest, name, rows))
+    if search.keep_addresses():
+        for output in indexed:
+            search.add_output(*output)
     return search.matches
 
 
@@ -113,18 +119,88 @@ def find_rows(
             start += len(column)
 
 
+def find_all_rows(
+    source: Input, pattern: str, doc_ids: Collection[str], columns: Sequence[str] | None = None
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Table, number and values of all rows of an output with one of these ids, in order."""
+    id_column = ID_COLUMN.get(source.kind, "doc_id")
+    places = find_ids(
+        source, id_column, pattern, [one for one in doc_ids if WHOLE_ID.fullmatch(one)]
+    )
+    by_path: dict[str, set[int]] = {}
+    for _, path, row in places or ():
+        by_path.setdefault(path, set()).add(row)
+    names = None if columns is None else [id_column, *columns]
+    for path in source.paths(pattern) if places is None else sorted(by_path):
+        rows = (
+            find_rows(source, path, doc_ids, columns)
+            if places is None
+            else read_rows(source, path, by_path[path], names)
+        )
+        for row, values in rows:
+            yield path, row, values
+
+
+def read_rows(
+    source: Input, path: str, rows: Collection[int], columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and values of these rows of a table, in order; of it the row groups that hold them."""
+    wanted = sorted(rows)
+    with source.open(path) as file:
+        parquet, start = pq.ParquetFile(file), 0
+        for group in range(parquet.num_row_groups):
+            end = start + parquet.metadata.row_group(group).num_rows
+            own = [row for row in wanted if start <= row < end]
+            if own:
+                table = parquet.read_row_group(group, columns=columns, use_threads=False)
+                values = table.take(pa.array([row - start for row in own], pa.int64())).to_pylist()
+                yield from zip(own, values, strict=True)
+            start = end
+
+
 class _Search:
     """Texts that are searched together, and the matches of each."""
 
     def __init__(self, texts: Sequence[str], parts: bool) -> None:
         self.matches = {text: Match() for text in texts}
         texts = [text for text in self.matches if text and is_utf8(text)]
-        ids = [text for text in texts if WHOLE_ID.fullmatch(text)]
-        self._ids = pa.array(ids, pa.string())
-        self._prefixes = [text for text in texts if ID_PREFIX.fullmatch(text)]
-        self._urls = pa.array([text for text in texts if text not in set(ids)], pa.string())
+        self.ids = [text for text in texts if WHOLE_ID.fullmatch(text)]
+        self.prefixes = [text for text in texts if ID_PREFIX.fullmatch(text)]
+        whole = set(self.ids)
+        self._ids = pa.array(self.ids, pa.string())
+        self._urls = pa.array([text for text in texts if text not in whole], pa.string())
         self._parts = [text for text in texts if parts and len(text) >= MIN_SUBSTRING]
-        self.columns = ["doc_id", "url"] if len(self._urls) or self._parts else ["doc_id"]
+
+    def add_places(
+        self, manifest: Manifest, name: str, places: Iterable[tuple[str, str, int]]
+    ) -> None:
+        """Record rows that an index has: id, table and row of each."""
+        for doc_id, path, row in places:
+            place = Place(manifest, name, path, row)
+            if doc_id in self.matches:
+                self.matches[doc_id].by_id.setdefault(doc_id, []).append(place)
+            for prefix in self.prefixes:
+                if doc_id.startswith(prefix):
+                    self.matches[prefix].by_id.setdefault(doc_id, []).append(place)
+
+    def keep_addresses(self) -> bool:
+        """Look no more for ids, nor for what an id begins with; whether anything is left."""
+        named = {text for text, match in self.matches.items() if match.by_id}
+        left = [text for text in self._urls.to_pylist() if text not in named]
+        whole = set(self.ids)
+        self._ids, self.prefixes = pa.array([], pa.string()), []
+        self._urls = pa.array(left, pa.string())
+        self._parts = [text for text in self._parts if text not in named | whole]
+        return bool(left or self._parts)
+
+    def add_output(self, manifest: Manifest, name: str, rows: Input) -> None:
+        """Record the rows of all tables of an output that match."""
+        column = ID_COLUMN.get(rows.kind)
+        columns = ["doc_id", "url"] if len(self._urls) or self._parts else ["doc_id"]
+        for path in rows.paths("*.parquet"):
+            table = rows.read_table(path, [column] if column else columns)
+            table = table.rename_columns(["doc_id"]) if column else table
+            self.add_table(table, (manifest, name, path))
 
     def add_table(self, table: pa.Table, place: tuple[Manifest, str, str]) -> None:
         """Record the rows of a table that match; `place` is its artifact, output and path."""
@@ -135,7 +211,7 @@ class _Search:
 
         for row in _find_true(pc.is_in(ids, value_set=self._ids)):
             add(self.matches[ids[row].as_py()].by_id, row)
-        for text in self._prefixes:
+        for text in self.prefixes:
             for row in _find_true(pc.starts_with(ids, text)):
                 add(self.matches[text].by_id, row)
         if "url" not in table.column_names:

@@ -7,7 +7,7 @@ was derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.artifacts import ArtifactName
-from flows.analysis.documents import Place, find_rows, open_outputs
+from flows.analysis.documents import Place, find_all_rows, open_outputs
 from flows.analysis.training_batches import find_training_steps
 from flows.recipe.graph import sort_topologically
 from stages.text.chat_rows import ID_COLUMN
@@ -125,16 +125,18 @@ def _find_row_holdings(manifest: Manifest, rows: Sequence[tuple[str, Place]]) ->
             yield Holding(manifest, how, f"{content}: {text}", {"rows": own})
 
 
-def _token_holdings(store: Store, manifest: Manifest, doc_ids: Iterable[str]) -> Iterator[Holding]:
+def _token_holdings(
+    store: Store, manifest: Manifest, doc_ids: Collection[str]
+) -> Iterator[Holding]:
     """Token shards that hold a document, with its sequences by file."""
     for _, name, shards in open_outputs(store, [manifest], ("token_shards",)):
         sequences: dict[str, set[int]] = {}
         tokens = 0
-        for path in shards.paths("*/*.index.parquet"):
-            for _, row in find_rows(shards, path, doc_ids, ["sequence", "length"]):
-                file = path.removesuffix(".index.parquet") + ".tokens"
-                sequences.setdefault(file, set()).add(row["sequence"])
-                tokens += row["length"]
+        columns = ["sequence", "length"]
+        for path, _, row in find_all_rows(shards, "*/*.index.parquet", doc_ids, columns):
+            file = path.removesuffix(".index.parquet") + ".tokens"
+            sequences.setdefault(file, set()).add(row["sequence"])
+            tokens += row["length"]
         if sequences:
             by_file = {file: sorted(rows) for file, rows in sorted(sequences.items())}
             count = sum(len(rows) for rows in sequences.values())

@@ -15,7 +15,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.artifacts import load_inputs
-from flows.analysis.documents import find_rows
+from flows.analysis.documents import find_all_rows
 from stages.engine.inputs import Input
 from stages.engine.protocol import stage_named
 
@@ -84,9 +84,14 @@ def find_training_steps(store: Store, run: Manifest, sequences: Sequences) -> li
 def find_readings(store: Store, run: Manifest, doc_id: str) -> list[SequenceReading]:
     """Every sequence of a pretraining run's shards that holds a document, with its steps."""
     data = open_run_data(store, run, where="--document")
+    lines: dict[str, dict[str, set[int]]] = {}
+    for shards in load_inputs(store, {"train": run.inputs["train"]})["train"]:
+        for path, _, values in find_all_rows(shards, "*.index.parquet", [doc_id], ["sequence"]):
+            file = path.removesuffix(".index.parquet") + ".tokens"
+            lines.setdefault(shards.digest, {}).setdefault(file, set()).add(values["sequence"])
     return [
         SequenceReading(source, sequence, data.clock.steps_of(source, [sequence]))
-        for source, sequences in data.shards.sequences_of([doc_id]).items()
+        for source, sequences in data.shards.sequences_in(lines).items()
         for sequence in sequences.tolist()
     ]
 
@@ -136,7 +141,6 @@ def _read_origins(store: Store, run: Manifest, doc_ids: set[str]) -> dict[str, d
             if store.manifest(reference.stage, reference.key) is None:
                 continue
             documents = Input.load(store, reference, full_check=False)
-            for path in documents.paths("*.parquet"):
-                for _, row in find_rows(documents, path, doc_ids, ORIGIN_COLUMNS):
-                    origins[row.pop("doc_id")] = row
+            for _, _, row in find_all_rows(documents, "*.parquet", doc_ids, ORIGIN_COLUMNS):
+                origins[row.pop("doc_id")] = row
     return origins

@@ -20,12 +20,13 @@ from artifacts_schema.store import Store
 from flows.analysis.documents import (
     Place,
     PlacesById,
+    find_all_rows,
     find_by_file,
     find_documents,
     find_exact_duplicates,
     find_link,
-    find_rows,
     open_outputs,
+    read_rows,
 )
 from stages.engine.inputs import Input
 from stages.text.chat_rows import FOLDER, ID_COLUMN, list_texts
@@ -121,8 +122,8 @@ def _read_history(
     history = DocumentHistory(doc_id)
     for manifest, output, path, row in places:
         source = Input.from_manifest(store, manifest, output, full_check=False)
-        rows = find_rows(source, path, [doc_id])
-        values, kind = next(values for number, values in rows if number == row), source.kind
+        ((_, values),) = read_rows(source, path, [row])
+        kind = source.kind
         text = _take_text(values, kind)
         if text is not None:
             values["characters"] = len(text)
@@ -200,9 +201,8 @@ def _sidecar_rows(
             for place in places:
                 if output.kind not in _SIDECAR_KINDS or not source.has(place):
                     continue
-                for number, values in find_rows(source, place, [doc_id]):
-                    if number == row:
-                        values.pop("doc_id")
+                for _, values in read_rows(source, place, [row]):
+                    if values.pop("doc_id") == doc_id:
                         yield DocumentRow(manifest, name, output.kind, place, row, values)
 
 
@@ -210,10 +210,9 @@ def _indexed_rows(
     manifest: Manifest, source: Input, pattern: str, doc_id: str
 ) -> Iterator[DocumentRow]:
     """Rows of a document in tables that are searched by id."""
-    for path in source.paths(pattern):
-        for row, values in find_rows(source, path, [doc_id]):
-            values.pop("doc_id")
-            yield DocumentRow(manifest, source.output, source.kind, path, row, values)
+    for path, row, values in find_all_rows(source, pattern, [doc_id]):
+        values.pop("doc_id")
+        yield DocumentRow(manifest, source.output, source.kind, path, row, values)
 
 
 def _take_text(values: dict[str, Any], kind: str) -> str | None:
