@@ -49,7 +49,7 @@ class IdIndex:
     paths: tuple[str, ...]
     starts: tuple[int, ...]
     """Rows before each table, and of all."""
-    firsts: tuple[str, ...]
+    least_ids: tuple[str, ...]
     """The least id of each part."""
     checksums: tuple[str, ...]
     _held: dict[int, tuple[list[str], list[int]]] = field(default_factory=dict, repr=False)
@@ -66,9 +66,9 @@ class IdIndex:
 
     def _between(self, low: str, high: str) -> list[tuple[str, tuple[str, int]]]:
         """Of ids from `low` to `high`; an id may fill several parts."""
-        first = max(bisect_left(self.firsts, low) - 1, 0)
+        first = max(bisect_left(self.least_ids, low) - 1, 0)
         results = []
-        for part in range(first, bisect_right(self.firsts, high)):
+        for part in range(first, bisect_right(self.least_ids, high)):
             ids, rows = self._read(part)
             for place in range(bisect_left(ids, low), bisect_right(ids, high)):
                 results.append((ids[place], self._place(rows[place])))
@@ -131,10 +131,10 @@ def _load(source: Input, folder: str, paths: tuple[str, ...]) -> IdIndex | None:
             is_whole = plain.pop("checksum") == _checksum(_canonical(plain))
             theirs = plain["version"], plain["digest"], plain["paths"]
             if is_whole and theirs == (_VERSION, source.digest, list(paths)):
-                firsts, checksums = (
+                least_ids, checksums = (
                     zip(*plain["parts"], strict=True) if plain["parts"] else ((), ())
                 )
-                return IdIndex(source, folder, paths, tuple(plain["starts"]), firsts, checksums)
+                return IdIndex(source, folder, paths, tuple(plain["starts"]), least_ids, checksums)
         except (ValueError, KeyError, TypeError, AttributeError):
             log.debug("the list of parts of %s cannot be read", folder)
         log.warning("the index of ids of %s does not match it: it is made again", source.folder)
