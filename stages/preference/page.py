@@ -19,7 +19,7 @@ from stages.engine.page import (
     make_facts,
     make_table,
 )
-from stages.preference.config import WITHOUT_REFERENCE
+from stages.pairs.config import WITHOUT_REFERENCE
 
 if TYPE_CHECKING:
     from stages.training.figures import TrainingRun

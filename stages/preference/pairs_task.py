@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
-from stages.preference.losses import PreferenceLosses
+from stages.pairs.losses import PreferenceLosses
 from stages.training.examples import ExampleClock, ExampleSet
 from stages.training.monitor import HeldOut
 from stages.training.runtime import Runtime

@@ -11,7 +11,7 @@ B rows, L tokens, P pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +24,18 @@ from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Input
-from stages.preference.config import WITHOUT_REFERENCE, DpoConfig, LossName
-from stages.preference.losses import (
+from stages.pairs.losses import (
     AnswerPairs,
-    LossSettings,
+    Objective,
     PreferenceLosses,
-    loss_of_reference,
     preference_losses,
+    sequence_log_probabilities,
 )
 from stages.preference.pairs_task import PairsTask
 from stages.training import atomic_dir
 from stages.training.examples import Example, ExampleClock, ExampleSet, pack_rows
 from stages.training.rows import Rows, measured_batches, on_device
 from stages.training.runtime import Runtime
-
-
-def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
-    """Log-probability of each sequence, `[count]`: the sum over its tokens of minus their loss.
-
-    `sequences_BL` numbers the sequence of each token, -1 for padding.
-    """
-    index = torch.where(sequences_BL < 0, count, sequences_BL).flatten()
-    sums = torch.zeros(count + 1, dtype=losses_BL.dtype, device=losses_BL.device)
-    return -sums.index_add(0, index, losses_BL.flatten())[:count]
-
 
 _FILE = "reference.safetensors"
 
@@ -204,40 +192,6 @@ def _compute(
             answers_NP[:, part] = computed_NP
         context.progress(part.start, len(data.rows), unit="reference pairs")
     return AnswerLogProbabilities(*(one.clone() for one in ranks.sum(answers_NP).cpu()))
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The loss of a run: its name and settings, and the weight of the cross-entropy beside it."""
-
-    name: LossName
-    settings: LossSettings
-    sft_weight: float = 0.0
-
-    @classmethod
-    def from_config(cls, config: DpoConfig) -> Objective:
-        """What the config of `dpo` or `preference` says."""
-        known = {one.name for one in fields(LossSettings)}
-        plain = {name: value for name, value in config.plain().items() if name in known}
-        settings = LossSettings(**plain)
-        return cls(config.loss_name, settings, config.sft)
-
-    @property
-    def has_reference(self) -> bool:
-        """Whether the loss compares with a reference model."""
-        return self.name not in WITHOUT_REFERENCE
-
-    @property
-    def has_mismatches(self) -> bool:
-        """Whether it reads answers beside prompts that they do not belong to."""
-        return self.name == "kto"
-
-    @property
-    def of_reference(self) -> float | None:
-        """The loss of the reference itself; None where there is none, or cross-entropy is added."""
-        if not self.has_reference or self.sft_weight:
-            return None
-        return loss_of_reference(self.name, self.settings)
 
 
 class PreferenceTask(PairsTask):
