@@ -179,10 +179,11 @@ MODEL_KINDS = (
     ),
     Kind(
         name="token_shards",
-        version=4,
+        version=5,
         description="Packed sequences of one length, by source, with the document of every token. "
         "Those of conversations have marks, which version 2 knows none of, and may have weights, "
-        "which version 3 knows none of.",
+        "which version 3 knows none of; those of preference pairs, which version 4 knows none of, "
+        "have two conversations a document: the chosen answer, then the rejected one.",
         tables={
             "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
@@ -205,7 +206,8 @@ MODEL_KINDS = (
             "sequences, tokens, documents, "
             "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
-            "repetitive}; of conversations also marks (true) and chat_template.",
+            "repetitive}; of conversations also marks (true) and chat_template, of preference pairs "
+            "pairs (true) too.",
             "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
             "0 for special tokens.",
             "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",

@@ -1,4 +1,4 @@
-"""Names of the losses of pairs, and which settings each reads. Light, so that a recipe loads fast."""
+"""Names of the losses of pairs, and which settings each reads. Nothing heavy is imported."""
 
 from __future__ import annotations
 

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError, UsageError
@@ -31,13 +29,11 @@ from stages.pairs.losses import (
     preference_losses,
     sequence_log_probabilities,
 )
+from stages.pairs.reference import compute_once
 from stages.preference.pairs_task import PairsTask
-from stages.training import atomic_dir
 from stages.training.examples import Example, ExampleClock, ExampleSet, pack_rows
 from stages.training.rows import Rows, measured_batches, on_device
 from stages.training.runtime import Runtime
-
-_FILE = "reference.safetensors"
 
 
 @dataclass(frozen=True)
@@ -78,19 +74,16 @@ def reference_log_probabilities(
 
     To be called on all ranks; rank 0 reads and keeps them.
     """
-    folder, ranks = context.work / "reference", runtime.ranks
-    kept = _read_kept(context, folder) if ranks.first else None
-    kept = ranks.share(kept)
-    if kept is not None:
-        return kept
-    computed = _compute(context, model, data, runtime)
-    if ranks.first:
+
+    def compute() -> dict[str, Tensor]:
+        computed = _compute(context, model, data, runtime)
         tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
         if computed.mismatched_P is not None:
             tensors["mismatched"] = computed.mismatched_P
-        atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
-        context.state.publish(folder.name, folder)
-    return computed
+        return tensors
+
+    kept = compute_once(context, runtime.ranks, compute)
+    return AnswerLogProbabilities(kept["chosen"], kept["rejected"], kept.get("mismatched"))
 
 
 def _belongs_to(context: Context) -> dict[str, Any]:
@@ -155,20 +148,6 @@ def read_reference(
         torch.from_numpy(table[name].to_numpy().copy()) for name in ("chosen", "rejected")
     )
     return AnswerLogProbabilities(chosen_P, rejected_P)
-
-
-def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:
-    """What an earlier process of this run has computed, if it is there and whole."""
-    try:
-        atomic_dir.read_atomic_dir(folder)
-    except atomic_dir.IncompleteDir:
-        if not context.state.fetch(folder.name):
-            return None
-    else:
-        if folder.name not in context.state.published():  # It was killed before it published them.
-            context.state.publish(folder.name, folder)
-    tensors = load_file(folder / _FILE)
-    return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"], tensors.get("mismatched"))
 
 
 @torch.no_grad()
