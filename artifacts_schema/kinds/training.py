@@ -206,8 +206,8 @@ MODEL_KINDS = (
             "sequences, tokens, documents, "
             "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
-            "repetitive}; of conversations also marks (true) and chat_template, of preference pairs "
-            "pairs (true) too.",
+            "repetitive}; of conversations also marks (true) and chat_template, of preference "
+            "pairs also pairs (true).",
             "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
             "0 for special tokens.",
             "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",

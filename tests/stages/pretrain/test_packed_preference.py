@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
 import torch
 from chat_data import preference
+from click.testing import CliRunner
 from safetensors.torch import load
 
 from artifacts_schema.errors import CorruptArtifact, InputError, UsageError
+from flows.cli.main import main
+from stages.engine.page import Artifact
 from stages.pack.stage import PackChat, PackPreferences
 from stages.preference.stage import Preference
 from stages.pretrain.config import PackedPreferenceConfig
+from stages.pretrain.page import page
 from stages.pretrain.pairs_task import PackedAnswers
 from stages.pretrain.preflight_isolation import two_documents
 from stages.pretrain.stage import PackedPreference, Sft
@@ -25,6 +30,8 @@ QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
 PACKED = {**QUICK, "preflight": "off", "tensorboard": False}
 RATE = {"peak": 1e-3, "decay": "linear"}
 STEPS = 4
+LENGTH = 160
+"""Of a row: two or three pairs. The checkpoint has a context of 64, which no answer exceeds."""
 
 
 def pairs(count=24, sources="ab"):
@@ -55,7 +62,7 @@ def pack(run_stage, read_input, given, checkpoint):
 
     def run(rows, stage=PackPreferences, role="preferences", **config):
         inputs = {role: [given(role, {"0.parquet": rows})], "tokenizer": tokenizer}
-        config = {"sequence_length": 64, "held_out_share": 0.2, "max_bad_share": 1.0, **config}
+        config = {"sequence_length": LENGTH, "held_out_share": 0.2, "max_bad_share": 1.0, **config}
         return run_stage(stage, config, inputs)
 
     run.tokenizer = tokenizer
@@ -80,6 +87,7 @@ def prefer(run_stage, checkpoint, pack, store):
             "precision": "fp32",
             "held_out_every": 2,
             "loss": loss or {},
+            "model": {"context": LENGTH},
             **config,
         }
         return run_stage(PackedPreference, config, inputs, {**PACKED, **(execution or {})})
@@ -108,9 +116,8 @@ def test_steps_over_all_pairs_are_those_of_the_stage_that_packs_nothing(
     prefer, pack, run_stage, checkpoint, given, read_input, read_table, loss
 ):
     """Each step reads every pair, so the order of pairs in it is all that differs."""
-    # The other stage gives each answer the model's context, here 64.
     rows = pairs(sources="a")  # Several would be mixed: not each row in each step.
-    shards = pack(rows, sequence_length=160)
+    shards = pack(rows)
     assert "truncated" not in shards.counts
     train = TokenShards([read_input(shards, "train")])
     settings = {name: value for name, value in loss.items() if name != "name"}
@@ -131,7 +138,7 @@ def test_steps_over_all_pairs_are_those_of_the_stage_that_packs_nothing(
     )
     sequences = sum(train.sequences.values())
     phase = {"epochs": STEPS, "sequences_per_batch": sequences, "learning_rate": RATE}
-    packed = prefer(loss, shards=shards, phases=[phase], model={"context": 160})
+    packed = prefer(loss, shards=shards, phases=[phase])
     names = ["loss", "pairs", "chosen_reward", "rejected_reward", "reward_margin", "grad_norm"]
     wanted, results = (
         read_table(one, "training_run", "metrics.parquet").select(names).to_pydict()
@@ -293,3 +300,27 @@ def test_a_layout_that_cuts_answers_is_refused(name):
     with pytest.raises(UsageError, match="whole answers") as refused:
         PackedPreference.check_layout(config, PackedPreference.Execution(layout={name: 2}), {})
     assert refused.value.where == f"execution.layout.{name}"
+
+
+def test_a_training_step_is_traced_to_its_pairs_and_shows_their_masks(prefer, store, read_table):
+    manifest = prefer()
+    metrics = read_table(manifest, "training_run", "metrics.parquet").to_pylist()
+
+    def ask(*words):
+        result = CliRunner().invoke(main, [*words, "--json", "--store", store.url])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    pieces = ask("trace", manifest.key[:16], "--training-step", "2")
+    text = json.dumps(pieces)
+    masks = ask("show-masks", manifest.key[:16], "--training-step", "2", "--conversations", "99")
+    names = {pair["preference_id"] for pair in masks["pairs"]}
+    assert len(names) <= len(masks["pairs"]) == metrics[1]["pairs"] > 4
+    assert all(name in text for name in names)
+    assert all(pair["chosen"] and pair["rejected"] for pair in masks["pairs"])
+
+
+def test_its_page_has_rewards_held_out_pairs_and_the_token_account(prefer, store):
+    titles = [one.title for one in page(Artifact(store, prefer()))]
+    assert "Reward margin of chosen over rejected answers" in titles
+    assert "Held-out pairs" in titles
