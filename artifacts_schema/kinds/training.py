@@ -181,9 +181,8 @@ MODEL_KINDS = (
         name="token_shards",
         version=5,
         description="Packed sequences of one length, by source, with the document of every token. "
-        "Those of conversations have marks, which version 2 knows none of, and may have weights, "
-        "which version 3 knows none of; those of preference pairs, which version 4 knows none of, "
-        "have two conversations a document: the chosen answer, then the rejected one.",
+        "Those of conversations have marks (version 3) and may have weights (4); of preference "
+        "pairs (5) a document is two conversations, the chosen answer and the rejected one.",
         tables={
             "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
