@@ -244,8 +244,9 @@ def own_stages() -> list[str]:
 
 _ORDER = (
     "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
-    "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat", "pretrain",
-    "teacher", "sft", "dpo", "preference", "reference", "reward", "merge_checkpoints",
+    "dedup", "decontaminate", "filter", "tokenizer", "pack", "pack_chat",
+    "pack_preferences", "pretrain", "teacher", "sft", "packed_preference", "dpo", "preference",
+    "reference", "reward", "merge_checkpoints",
     "extend_vocabulary", "evaluate", "export", "export_gguf",
 )  # fmt: skip
 

@@ -28,9 +28,9 @@ from torch.utils.backend_registration import (
 from stages.model.attention import Varlen, find_pieces
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
+from stages.pairs.losses import LossSettings, Objective
 from stages.parallel.ranks import ALONE
-from stages.preference.losses import LossSettings
-from stages.preference.task import AnswerLogProbabilities, Objective, PreferenceTask
+from stages.preference.task import AnswerLogProbabilities, PreferenceTask
 from stages.training.config import OptimizerConfig
 from stages.training.examples import Example
 from stages.training.loop import StepSums

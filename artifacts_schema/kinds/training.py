@@ -67,10 +67,10 @@ MODEL_KINDS = (
     ),
     Kind(
         name="token_shards",
-        version=4,
+        version=5,
         description="Packed sequences of one length, by source, with the document of every token. "
-        "Those of conversations have marks, which version 2 knows none of, and may have weights, "
-        "which version 3 knows none of.",
+        "Those of conversations have marks (version 3) and may have weights (4); of preference "
+        "pairs (5) a document is two conversations, the chosen answer and the rejected one.",
         tables={
             "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
@@ -93,7 +93,8 @@ MODEL_KINDS = (
             "sequences, tokens, documents, "
             "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
-            "repetitive}; of conversations also marks (true) and chat_template.",
+            "repetitive}; of conversations also marks (true) and chat_template, of preference "
+            "pairs also pairs (true).",
             "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
             "0 for special tokens.",
             "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",

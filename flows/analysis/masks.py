@@ -26,7 +26,7 @@ PAIR_STAGES = ("preference", "dpo", "reward")
 
 
 def read_masks(store: Store, manifest: Manifest, training_step: int | None, most: int) -> Masks:
-    """Those of a training step of a run, of what `pack_chat` made, or of a run on pairs.
+    """Those of a training step of a run, of packed conversations or pairs, or of a run on pairs.
 
     At most `most` conversations or pairs come with their text. UsageError for an artifact that is
     none of them, for a pretraining run without a training step, and for a step that the run does
@@ -38,7 +38,7 @@ def read_masks(store: Store, manifest: Manifest, training_step: int | None, most
 
     if manifest.stage in PAIR_STAGES:
         return _pair_masks(store, manifest, training_step, most)
-    if manifest.stage == "pack_chat":
+    if manifest.stage in ("pack_chat", "pack_preferences"):
         if training_step is not None:
             raise UsageError(
                 "packed conversations have no training steps",
@@ -49,8 +49,9 @@ def read_masks(store: Store, manifest: Manifest, training_step: int | None, most
         return first_masks(packed, _tokenizer(store, manifest), most)
     if training_step is None:
         raise UsageError(
-            f"{manifest.stage} {short(manifest.key)} is no artifact of pack_chat and no run on "
-            "pairs, so a training step must be named",
+            f"{manifest.stage} {short(manifest.key)} is no artifact of pack_chat or "
+            "pack_preferences and no run of preference, dpo or reward, so a training step must be "
+            "named",
             where="--training-step",
         )
     data = open_run_data(store, manifest, where="REF")

@@ -12,6 +12,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.store import Store
 from artifacts_schema.store.lease import local_work
 from flows.analysis.artifacts import format_title, load_inputs, refs_by_artifact
+from flows.analysis.training_batches import CLOCK_STAGES
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import PlannedStep
 from stages.engine.inputs import Input
@@ -21,7 +22,6 @@ from stages.engine.spec import WAIT_POLICY
 if TYPE_CHECKING:
     from stages.pretrain.preflight_checks import Finding
 
-STAGES = ("pretrain", "sft")
 ACCOUNT_FIELDS = ("phases", "skipped_training_steps", "sources", "languages", "languages_are")
 
 
@@ -58,7 +58,7 @@ def select_pretraining_steps(pipeline: Pipeline, step: str | None = None) -> lis
     UsageError for a recipe without such a step.
     """
     graph = pipeline.graph
-    names = [one.name for one in graph.instances.values() if one.stage.name in STAGES]
+    names = [one.name for one in graph.instances.values() if one.stage.name in CLOCK_STAGES]
     selected = names if step is None else graph.select(step, "--step")
     chosen = [name for name in names if name in selected]
     if not chosen:
@@ -111,7 +111,7 @@ def read_account(store: Store, ref: str) -> TokenAccount:
                 hint="try again when it has finished; ingot watch follows it",
             )
         manifest = finished
-    if manifest.stage not in STAGES:
+    if manifest.stage not in CLOCK_STAGES:
         raise UsageError(
             f"{manifest.stage} {short(manifest.key)} is not a pretraining run",
             where=ref,

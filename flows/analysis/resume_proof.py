@@ -30,6 +30,7 @@ from flows.analysis.run_comparison import (
     group_by_step,
     read_batch_hashes,
 )
+from flows.analysis.training_batches import CLOCK_STAGES
 from flows.analysis.watched_child import SEPARATOR
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
@@ -322,7 +323,7 @@ def _shorten_spec(spec: StageSpec, store: Store, request: ProofRequest) -> Stage
         "checkpoint_every": max(1, request.training_steps // SAVES_PER_RUN),
     }
     config = spec.config
-    if spec.stage in (STAGE, "sft"):
+    if spec.stage in CLOCK_STAGES:
         from stages.pretrain.plan import unchecked_plan
         from stages.training.token_shards import TokenShards
 

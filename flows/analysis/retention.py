@@ -18,7 +18,7 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.artifacts import ArtifactName
 from flows.analysis.documents import Place, find_all_rows, open_outputs
-from flows.analysis.training_batches import find_training_steps
+from flows.analysis.training_batches import CLOCK_STAGES, find_training_steps
 from flows.recipe.graph import sort_topologically
 from stages.text.chat_rows import ID_COLUMN
 
@@ -154,7 +154,7 @@ def _describe_derived(
     """What was trained, measured or released: from which roles, and in which training steps."""
     details: dict[str, Any] = {"roles": list(roles)}
     text = f"made from its {' and '.join(roles)}"
-    if manifest.stage in ("pretrain", "sft") and "train" in roles:
+    if manifest.stage in CLOCK_STAGES and "train" in roles:
         others = [role for role in roles if role != "train"]
         also = f"; also made from its {' and '.join(others)}" if others else ""
         try:

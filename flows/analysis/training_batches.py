@@ -37,6 +37,10 @@ class RunData:
     clock: SampleClock
 
 
+CLOCK_STAGES = ("pretrain", "sft", "packed_preference")
+"""Those that read token shards by the sample clock."""
+
+
 @dataclass(frozen=True)
 class SequenceReading:
     """A sequence that holds a document, and the training steps that read it."""
@@ -51,7 +55,7 @@ def open_run_data(store: Store, run: Manifest, *, where: str) -> RunData:
 
     Raises UsageError (about `where`) if `run` is not one, InputError if its shards were collected.
     """
-    if run.stage not in ("pretrain", "sft"):
+    if run.stage not in CLOCK_STAGES:
         raise UsageError(
             f"{run.stage} {short(run.key)} is not a pretraining run",
             where=where,

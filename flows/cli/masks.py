@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 def show_masks(ref: str, training_step: int | None, most: int, store: str, as_json: bool) -> None:
     """Show which tokens of conversations are learnt, and shares by speaker.
 
-    REF is packed conversations (a step of pack_chat), a pretraining run that reads some, or a run
-    on preference pairs (preference, dpo, reward): of these both answers are printed beside each
-    other. What is learnt is green on a terminal, and stands between ⟦ and ⟧ elsewhere; of a reward
-    model that is the token that is scored.
+    REF is packed conversations or pairs (a step of pack_chat or pack_preferences), a run that reads
+    some by training step, or a run on preference pairs (preference, dpo, reward). Of pairs both
+    answers are printed beside each other. What is learnt is green on a terminal, and stands between
+    ⟦ and ⟧ elsewhere; of a reward model that is the token that is scored.
 
     \b
     ingot show-masks mine/pack_chat

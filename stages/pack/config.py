@@ -141,3 +141,37 @@ class PackChatConfig(Config):
         except re.error as error:
             raise ValueError(f"'{value}' is no regular expression: {error}") from None
         return value
+
+
+class PackPreferencesConfig(Config):
+    """How preference pairs become sequences."""
+
+    template: Literal["tokenizer", "chatml"] = Field(
+        default="tokenizer",
+        description="What writes answers: the input `chat_template`, else the tokenizer's own "
+        "template, else ChatML; or ChatML in any case.",
+    )
+    date: TemplateDate = template_date()
+    sequence_length: int = Field(
+        default=2048,
+        ge=8,
+        le=2**24,
+        description="Tokens of a sequence; it holds both answers of a pair, each after the prompt.",
+    )
+    too_long: TooLong = Field(
+        default="truncate",
+        description="What happens to a pair of more tokens: the longer answer loses its end (both, "
+        "where each has more than half of the sequence), or the pair is left out.",
+    )
+    max_bad_share: float = Field(
+        default=0.10, ge=0, le=1, description="Share of pairs that may be left out."
+    )
+    held_out_share: float = Field(
+        default=0.05,
+        ge=0,
+        lt=1,
+        description="Share of pairs that is never trained on, to measure on.",
+    )
+    seed: int = Field(
+        default=0, ge=0, le=2**32, description="Draws held-out pairs, and their sequences' order."
+    )

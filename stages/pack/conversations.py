@@ -107,7 +107,7 @@ def encode_conversations(
     """Encode the conversations of a shard into scratch: `IDS`, `MARKS`, `DOCUMENTS`.
 
     `WEIGHTS` too, float32, where a message has one other than 0 and 1. Those of which no row is
-    left are listed. Returns {"conversations": rows read, "packed": those with a row left,
+    left are listed. Returns {"read": rows, "packed": those with a row left,
     "by_turn": those with a row for each answer, "reasons" and "unused": counts, "samples": some ids
     by reason, "learnt": tokens, "groups" as `encode_shard` has them}.
     InputError for an id that the vocabulary does not have.
@@ -124,7 +124,7 @@ def encode_conversations(
         marks_file = opened.enter_context(out.open_scratch(MARKS))
         weights_file = opened.enter_context(out.open_scratch(WEIGHTS)) if weighted else None
         for row, made in _encoded(item, chat_format):
-            counts["conversations"] += 1
+            counts["read"] += 1
             if isinstance(chat_format, ChatML):
                 unused += count_unused_fields(row["messages"], weighted=True)
             elif isinstance(made, list):
@@ -140,7 +140,7 @@ def encode_conversations(
             counts["packed"] += 1
             counts["by_turn"] += isinstance(made, list) and len(made) > 1
             for one in kept:
-                _check_ids(one, row, plan)
+                check_ids(one, f"conversation {row['conversation_id']}", plan)
                 ids_file.write(one.ids.astype(plan.dtype).view(np.uint8).data)
                 marks_file.write(one.marks.data)
                 if weights_file is not None:
@@ -156,7 +156,7 @@ def encode_conversations(
     ]
     write_excluded(out, f"documents/{item.id}.parquet", excluded)
     return {
-        **{name: counts[name] for name in ("conversations", "packed", "by_turn", "learnt")},
+        **{name: counts[name] for name in ("read", "packed", "by_turn", "learnt")},
         "lost": {reason: len(names) for reason, names in lost.items()},
         "reasons": dict(reasons),
         "unused": dict(unused),
@@ -218,12 +218,12 @@ def _encoded_row(row: Mapping[str, Any], kept: EncodedRow, plan: Plan) -> dict[s
     }
 
 
-def _check_ids(kept: EncodedRow, row: Mapping[str, Any], plan: Plan) -> None:
+def check_ids(kept: EncodedRow, name: str, plan: Plan) -> None:
+    """InputError for an id that the vocabulary does not have."""
     highest = int(kept.ids.max())
     if highest >= plan.vocabulary_size:
         raise InputError(
-            f"conversation {row['conversation_id']} has token {highest}, but the vocabulary has "
-            f"{plan.vocabulary_size}",
+            f"{name} has token {highest}, but the vocabulary has {plan.vocabulary_size}",
             where="tokenizer.json",
             hint="train the tokenizer again, or import it again",
         )

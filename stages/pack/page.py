@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stages.engine.inputs import Input
+    from stages.training.masks import Piece
 
     Ints = npt.NDArray[np.int64]
 
@@ -221,14 +222,20 @@ def masks(artifact: Artifact) -> list[Figure]:
     note = "Of the first sequences. `ingot show-masks` shows more, and those of a training step."
     headings = "speaker | tokens:, | learnt:, | share learnt:.1%"
     figures: list[Figure] = [make_table("Tokens by speaker, train", headings, rows, note)]
-    for number, one in enumerate(read.conversations, start=1):
-        text = "".join(f"⟦{p.text}⟧" if p.learnt else p.text for p in one.pieces)
+    written: list[tuple[str, str, tuple[tuple[Piece, ...] | None, ...]]] = [
+        (one.source, one.conversation_id, (one.pieces,)) for one in read.conversations
+    ]
+    written += [(one.source, one.preference_id, one.sides) for one in read.pairs]
+    for number, (source, name, sides) in enumerate(written, start=1):
+        text = "\n— rejected —\n".join(
+            "".join(f"⟦{p.text}⟧" if p.learnt else p.text for p in side or ()) for side in sides
+        )
         more = (
             f" … and {len(text) - CHARACTERS:,} more characters" if len(text) > CHARACTERS else ""
         )
-        title = f"What is learnt of conversation {number}"
+        title = f"What is learnt of {'pair' if len(sides) > 1 else 'conversation'} {number}"
         text = text[:CHARACTERS] + more
-        note = f"{one.source} {one.conversation_id}: what stands between ⟦ and ⟧."
+        note = f"{source} {name}: what stands between ⟦ and ⟧."
         figures.append(TextFigure(title, text, note))
     return figures
 
@@ -276,18 +283,21 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
     held_out = _percent(documents["held_out"], sum(documents.values()))
     if train.get("marks"):
         learnt = counts["learnt_tokens"]
+        noun = "pairs" if train.get("pairs") else "conversations"
         rows += [
             ("tokens that are learnt", learnt),
             ("share of tokens that are learnt", _percent(learnt, sum(tokens.values()))),
-            ("share of conversations held out", held_out),
-            ("conversations cut at their end", counts.get("truncated", 0)),
-            ("conversations left out as too long", dropped.get("too_long", 0)),
-            ("conversations without a learnt token", dropped.get("nothing_to_learn", 0)),
-            ("conversations that the template does not render", dropped.get("not_rendered")),
-            ("conversations of which it drops something", dropped.get("content_dropped")),
+            (f"share of {noun} held out", held_out),
+            (f"{noun} cut at their end", counts.get("truncated", 0)),
+            (f"{noun} left out as too long", dropped.get("too_long", 0)),
+            (f"{noun} without a learnt token", dropped.get("nothing_to_learn", 0)),
+            (f"{noun} that the template does not render", dropped.get("not_rendered")),
+            (f"{noun} of which it drops something", dropped.get("content_dropped")),
+            ("pairs of equal answers", dropped.get("equal_answers")),
+            ("pairs with an answer in several rows", dropped.get("several_rows")),
             ("conversations with a row for each answer", counts.get("rows_by_turn") or None),
         ]
-        return make_facts("Packed tokens", rows, "Held out by a hash of the conversation's id.")
+        return make_facts("Packed tokens", rows, f"Held out by a hash of the id of {noun}.")
     rows += [
         ("share of documents held out", held_out),
         ("documents without text", dropped.get("empty", 0)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ from stages.engine import (
     check_bad_share,
     source_names,
 )
-from stages.pack.config import PackChatConfig, PackConfig, PackExecution
+from stages.pack.config import PackChatConfig, PackConfig, PackExecution, PackPreferencesConfig
 
 if TYPE_CHECKING:
+    from stages.pack.conversations import Writing
     from stages.pack.plan import Plan
 
 OUTPUTS = {"train": "token_shards", "held_out": "token_shards", "excluded": "excluded"}
@@ -117,67 +119,146 @@ class PackChat(Stage):
 
     def run(self, context: Context) -> None:
         """Encode each shard of conversations, pack groups of them, write what describes all."""
-        from stages.pack.config import PackConfig
         from stages.pack.conversations import REASONS, Writing, encode_conversations
         from stages.pack.encoder import document_shards
-        from stages.pack.plan import Plan
-        from stages.training.chat_format import check_format
 
         config = context.config
-        conversations, tokenizer = context.many("conversations"), context.one("tokenizer")
-        settings = PackConfig(
-            sequence_length=config.sequence_length,
-            held_out_share=config.held_out_share,
-            seed=config.seed,
-            repetition=None,
-        )
-        plan = Plan.from_tokenizer(settings, tokenizer)
+        plan = _chat_plan(context)
         template = _chat_template(context)
         writing = Writing(
             template,
-            tokenizer.read_json("tokenizer_config.json"),
+            context.one("tokenizer").read_json("tokenizer_config.json"),
             config.date,
             config.learn,
             config.learn_pattern,
         )
-        if not check_format(writing.format(plan)):
-            context.log.info(
-                "the template writes earlier turns otherwise later: one row for each answer"
-            )
+        _check_writing(context, plan, writing)
         encoded = context.map(
             encode_conversations,
-            document_shards(conversations),
+            document_shards(context.many("conversations")),
             plan=plan,
             writing=writing,
             too_long=config.too_long,
         )
-        reasons, unused, lost = (_summed(encoded, name) for name in ("reasons", "unused", "lost"))
-        for result in encoded:
-            for reason, names in result.value["samples"].items():
-                for name in names:
-                    context.sample(reason, name)
-        total, kept, by_turn, learnt = (
-            sum(result.value[name] for result in encoded)
-            for name in ("conversations", "packed", "by_turn", "learnt")
-        )
-        samples = [f"{why}: {name}" for why in lost for name in context.samples.get(why, ())]
-        check_bad_share(lost.total(), total, config.max_bad_share, samples, where="conversations")
-        if not learnt:
-            raise InputError(
-                "no token would be learnt",
-                where="conversations",
-                hint="look at `learn_pattern`, and at the weights of messages",
-            )
+        hint = "look at `learn_pattern`, and at the weights of messages"
+        account = _account_for_rows(context, encoded, "conversations", REASONS, hint)
         _pack_groups(context, plan, encoded, marks=True, chat_template=template)
-        context.count(learnt_tokens=learnt, rows_by_turn=by_turn, **reasons, **unused)
-        for field, count in sorted(unused.items()):
-            what = field.removesuffix("_unused").replace("_", " ")
-            context.log.warning("%s, which the chat format does not hold: %d", what, count)
-        context.conserve(
-            records_in=total,
-            out=kept,
-            dropped={reason: lost[reason] for reason in REASONS if lost[reason]},
+        by_turn = sum(result.value["by_turn"] for result in encoded)
+        _report_rows(context, account, rows_by_turn=by_turn)
+
+
+class PackPreferences(Stage):
+    """Write preference pairs in a chat format and lay each whole into one sequence, by source.
+
+    A pair is the chosen answer after its prompt, then the rejected one after the same prompt, as
+    two conversations side by side: attention stays within each, and marks say which tokens are
+    learnt. So training reads pairs on the sample clock, with mixtures, and `trace` leads to the
+    pair. What is left out and why is what `preference` leaves out; each pair lies in `train` or in
+    `held_out`, by a hash of its id.
+    """
+
+    name, version, reproducible = "pack_preferences", 1, "bytes"
+    inputs = {
+        "preferences": Many("preferences", at_least=1),
+        "tokenizer": One("tokenizer"),
+        "chat_template": Maybe("snapshot"),
+    }
+    outputs = OUTPUTS
+    worker_modules = ("stages.pack.preferences", "stages.pack.shard")
+    libraries = PackChat.libraries
+    Config, Execution = PackPreferencesConfig, MapExecution
+
+    def run(self, context: Context) -> None:
+        """Encode each shard of pairs, pack groups of them, write what describes all."""
+        from stages.pack.conversations import Writing
+        from stages.pack.encoder import document_shards
+        from stages.pack.preferences import encode_preferences
+        from stages.pairs.encoding import DROPPED
+
+        config = context.config
+        plan = _chat_plan(context)
+        template = _chat_template(context)
+        described = context.one("tokenizer").read_json("tokenizer_config.json")
+        writing = Writing(template, described, config.date, "assistant", None)
+        _check_writing(context, plan, writing)
+        encoded = context.map(
+            encode_preferences,
+            document_shards(context.many("preferences")),
+            plan=plan,
+            writing=writing,
+            too_long=config.too_long,
         )
+        account = _account_for_rows(
+            context, encoded, "preferences", DROPPED, "look at the answers of the pairs"
+        )
+        _pack_groups(context, plan, encoded, marks=True, pairs=True, chat_template=template)
+        _report_rows(context, account)
+
+
+def _chat_plan(context: Context) -> Plan:
+    """The plan of a stage that lays conversations whole into sequences."""
+    from stages.pack.config import PackConfig
+    from stages.pack.plan import Plan
+
+    config = context.config
+    settings = PackConfig(
+        sequence_length=config.sequence_length,
+        held_out_share=config.held_out_share,
+        seed=config.seed,
+        repetition=None,
+    )
+    return Plan.from_tokenizer(settings, context.one("tokenizer"))
+
+
+def _check_writing(context: Context, plan: Plan, writing: Writing) -> None:
+    """See `check_format`."""
+    from stages.training.chat_format import check_format
+
+    if not check_format(writing.format(plan)):
+        context.log.info(
+            "the template writes earlier turns otherwise later: one row for each answer"
+        )
+
+
+@dataclass(frozen=True)
+class _RowAccount:
+    """What became of conversations or pairs."""
+
+    total: int
+    kept: int
+    learnt: int
+    reasons: Counter[str]
+    unused: Counter[str]
+    dropped: Mapping[str, int]
+
+
+def _account_for_rows(
+    context: Context, encoded: Sequence[ShardResult], role: str, dropped: Sequence[str], hint: str
+) -> _RowAccount:
+    """InputError where too many are left out, or nothing is learnt of those that stay."""
+    reasons, unused, lost = (_summed(encoded, name) for name in ("reasons", "unused", "lost"))
+    for result in encoded:
+        for reason, names in result.value["samples"].items():
+            for name in names:
+                context.sample(reason, name)
+    total, kept, learnt = (
+        sum(result.value[name] for result in encoded) for name in ("read", "packed", "learnt")
+    )
+    samples = [f"{why}: {name}" for why in lost for name in context.samples.get(why, ())]
+    check_bad_share(lost.total(), total, context.config.max_bad_share, samples, where=role)
+    if not learnt:
+        raise InputError("no token would be learnt", where=role, hint=hint)
+    left_out = {reason: lost[reason] for reason in dropped if lost[reason]}
+    return _RowAccount(total, kept, learnt, reasons, unused, left_out)
+
+
+def _report_rows(context: Context, account: _RowAccount, **more: int) -> None:
+    """Counts of the manifest; warnings about fields that the format does not hold."""
+    context.count(learnt_tokens=account.learnt, **more, **account.reasons, **account.unused)
+    for field, count in sorted(account.unused.items()):
+        what = field.removesuffix("_unused").replace("_", " ")
+        context.log.warning("%s, which the chat format does not hold: %d", what, count)
+    context.conserve(records_in=account.total, out=account.kept, dropped=account.dropped)
 
 
 def _chat_template(context: Context) -> str:

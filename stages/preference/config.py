@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
+from stages.pairs.config import READ_BY, WITH_CROSS_ENTROPY, LossName
 from stages.training.config import (
     AdapterConfig,
     LearningRate,
@@ -16,32 +17,6 @@ from stages.training.config import (
     TooLong,
     template_date,
 )
-
-LossName = Literal[
-    "sigmoid",
-    "cdpo",
-    "robust",
-    "hinge",
-    "ipo_sum",
-    "ipo_mean",
-    "sigmoid_mean",
-    "apo_zero",
-    "apo_down",
-    "bco_pair",
-    "kto",
-    "simpo",
-    "orpo",
-    "cpo",
-]
-
-WITHOUT_REFERENCE = ("simpo", "orpo", "cpo")
-READ_BY = {
-    "gamma": ("simpo",),
-    "label_smoothing": ("cdpo", "robust"),
-    "desirable_weight": ("kto",),
-    "undesirable_weight": ("kto",),
-}
-"""Which losses read a field; all read beta."""
 
 
 class PairsConfig(Config):
@@ -167,7 +142,7 @@ class PreferenceConfig(DpoConfig):
         """Weight of the mean cross-entropy of chosen answers."""
         if self.sft_weight is not None:
             return self.sft_weight
-        return 1.0 if self.loss in ("orpo", "cpo") else 0.0
+        return 1.0 if self.loss in WITH_CROSS_ENTROPY else 0.0
 
 
 class RewardConfig(PairsConfig):

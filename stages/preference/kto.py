@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.preference.losses import LossSettings, PreferenceLosses, mean_kl
+from stages.pairs.losses import LossSettings, PreferenceLosses, mean_kl
 from stages.preference.task import PreferenceTask, pack_pairs, sum_log_probabilities
 from stages.training.examples import Example, ExampleSet
 from stages.training.rows import on_device

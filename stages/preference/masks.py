@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import UsageError
 from stages.engine import Input
+from stages.pairs.encoding import COLUMNS, encode_pairs
 from stages.preference.config import PairsConfig
-from stages.preference.pairs import COLUMNS, PairReader, encode_pairs
+from stages.preference.pairs import PairReader
 from stages.training.examples import Example, ExampleClock, held_out_split
 from stages.training.masks import MaskedPair, Masks, Piece, Share, cut_pieces
 from stages.training.token_marks import SPEAKERS, speakers_of

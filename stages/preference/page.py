@@ -19,7 +19,7 @@ from stages.engine.page import (
     make_facts,
     make_table,
 )
-from stages.preference.config import WITHOUT_REFERENCE
+from stages.pairs.figures import held_out_pairs, reference_level, reward_curves
 
 if TYPE_CHECKING:
     from stages.training.figures import TrainingRun
@@ -47,16 +47,9 @@ def page(artifact: Artifact) -> list[Figure]:
     loss = run.account["loss"]
     name, beta = loss["name"], loss["beta"]
     answers = run.account.get("answers")
-    compares = name not in WITHOUT_REFERENCE
     margins = shared.smoothed(run.metric("reward_margin"), run.window)
     moved: Cell = round(float(margins[-1]) / beta, 4) if math.isfinite(margins[-1]) else None
-    level = loss["of_reference"]
-    levels = {} if level is None else {"reference": level}
-    loss_note = (
-        f"Where policy and reference agree, the loss is {level:.4g}; lower means they part rightly."
-        if level is not None
-        else ""
-    )
+    levels, loss_note = reference_level(run)
     return [
         shared.run_facts(
             run,
@@ -75,23 +68,7 @@ def page(artifact: Artifact) -> list[Figure]:
         ),
         used_pairs(run),
         *shared.loss(run, f"Loss ({name})", loss_note, **levels),
-        *run.curve(
-            "Reward margin of chosen over rejected answers",
-            Axis("reward margin", format=".4g"),
-            run.raw_and_smoothed("margin", "reward_margin"),
-            levels={"reference": 0.0} if compares else {},
-            note="Reward: beta times the log-probability of an answer, less the reference's where "
-            "the loss has one; of losses of means, a mean over the answer's tokens.",
-        ),
-        *run.curve(
-            "Reward accuracy, share of pairs",
-            Axis("share of pairs", format=".3f"),
-            run.raw_and_smoothed("accuracy", "reward_accuracy"),
-            levels={"chance": 0.5},
-            note="Pairs whose chosen answer is rewarded more, of the pairs of a step; of single "
-            "answers the share whose reward is on the right side of beta times the KL. The first "
-            "step has none: there the policy is the reference.",
-        ),
+        *reward_curves(run),
         *held_out_pairs(run),
         *masks(artifact),
         *shared.optimizer_and_speed(run),
@@ -148,26 +125,6 @@ def used_pairs(run: TrainingRun) -> TableFigure:
     ]
     equal = ("left out: both answers equal", pairs["equal_answers"])
     return examples_table("Preference pairs", pairs, equal, *unwritten)
-
-
-def held_out_pairs(run: TrainingRun) -> list[Figure]:
-    """Pairs that nothing was learnt from, after the last step: how many are in the right order.
-
-    Empty where no pair was held out.
-    """
-    from stages.scoring.uncertainty import wilson
-
-    names = ["training_step", "loss", "pairs", "right"]
-    rows = run.output.read_table("held_out.parquet", names).to_pylist()
-    if not rows:
-        return []
-    last = rows[-1]
-    accuracy = last["right"] / last["pairs"]
-    low, high = wilson(last["right"], last["pairs"])
-    headings = "after step:, | pairs:, | accuracy:.3f | low:.3f | high:.3f | loss:.4f"
-    cells = [(last["training_step"], last["pairs"], accuracy, low, high, last["loss"])]
-    note = "Accuracy: the share whose chosen answer is rewarded more, with Wilson's 95 % interval."
-    return [make_table("Held-out pairs", headings, cells, note)]
 
 
 def masks(artifact: Artifact) -> list[Figure]:

@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 from artifacts_schema.errors import InputError
 from stages.engine import Context, Input
 from stages.model.files import read_config, read_tokenizer
+from stages.pairs.encoding import (
+    COLUMNS,
+    DROPPED,
+    EncodedPair,
+    answer_row,
+    check_pairs,
+    count_unused,
+    encode_pairs,
+)
 from stages.preference.config import DpoConfig, PairsConfig, ReferenceConfig, RewardConfig
-from stages.tokens.chat import CHAT_TEMPLATE, count_unused_fields
+from stages.tokens.chat import CHAT_TEMPLATE
 from stages.tokens.chat_template import default_template, read_template
 from stages.tokens.vocabulary import SpecialTokens
 from stages.training.chat_format import (
@@ -27,30 +36,13 @@ from stages.training.chat_format import (
     Refused,
     check_format,
     choose_format,
-    count_unwritten,
 )
 from stages.training.config import TooLong
 from stages.training.examples import Example, ExampleSet, ReadRow, fit_example, read_examples
 from stages.training.token_marks import LEARNT
 
-DROPPED = (
-    "too_long",
-    "nothing_to_learn",
-    "equal_answers",
-    "not_rendered",
-    "content_dropped",
-    "several_rows",
-)
-"""Why a pair is left out. `several_rows`: an answer of several turns, of which the template writes
-the first otherwise once the next follows."""
-COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
-SIDES = ("chosen", "rejected")
 NO_ANSWER = Example(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool))
 """In place of the other side of a single answer: it takes no place in a row of tokens."""
-
-
-EncodedPair = tuple[list[EncodedRow] | Refused | None, ...]
-"""The chosen and the rejected answer; None where a row has none."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +93,9 @@ class PairReader:
     def read(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[ReadRow]:
         """The answers of each row as examples, or why it is left out."""
         if not self.single:
-            _check_pairs(rows)
+            check_pairs(rows)
         for row, answers in zip(rows, encode_pairs(self.format, rows), strict=True):
-            if isinstance(self.format, ChatML):
-                unused = count_unused_fields(row["prompt"], learnt=False)
-                unused += count_unused_fields([*row["chosen"], *row["rejected"]])
-            else:
-                unused = _unwritten(row, answers)
-            yield self._read_pair(answers, unused)
+            yield self._read_pair(answers, count_unused(self.format, row, answers))
 
     def _read_pair(self, answers: EncodedPair, unused: Counter[str]) -> ReadRow:
         examples, changed = [], None
@@ -144,61 +131,12 @@ def read_pairs(context: Context, start: Input) -> ExampleSet:
     )
 
 
-def _check_pairs(rows: Sequence[Mapping[str, Any]]) -> None:
-    """InputError for a row of one answer."""
-    for row in rows:
-        if not (row["chosen"] and row["rejected"]):
-            raise InputError(
-                f"{row['source']} {row['preference_id']} is one answer with a label, no pair",
-                where="preferences",
-                hint="only a `preference` step with `loss: kto` learns from single answers",
-            )
-
-
-def encode_pairs(
-    chat_format: ChatML | JinjaFormat, rows: Sequence[Mapping[str, Any]]
-) -> Iterator[EncodedPair]:
-    """Both answers of each pair, after the prompt, as `chat_format` encodes them.
-
-    Of the prompt nothing is learnt, also not what the assistant says in it.
-    """
-    conversations = [
-        {
-            "messages": [*({**one, "weight": 0} for one in row["prompt"]), *row[side]],
-            "tools": row["tools"],
-        }
-        for row in rows
-        for side in SIDES
-        if row[side]
-    ]
-    encoded = chat_format.encode(conversations)
-    for row in rows:
-        yield tuple(next(encoded) if row[side] else None for side in SIDES)
-
-
 def _example(encoded: list[EncodedRow] | Refused, whole: bool) -> tuple[Example | None, str | None]:
     """The answer up to its last learnt token, or `whole`; or why there is none."""
-    if isinstance(encoded, Refused):
-        return None, encoded.reason
-    if len(encoded) > 1:
-        return None, "several_rows"
-    learnt = [(one.marks & LEARNT) > 0 for one in encoded]
-    if not learnt or not learnt[0].any():
-        return None, "nothing_to_learn"
-    stop = len(learnt[0]) if whole else int(np.flatnonzero(learnt[0])[-1]) + 1
-    return Example(encoded[0].ids[:stop], learnt[0][:stop]), None
-
-
-def _unwritten(row: Mapping[str, Any], answers: EncodedPair) -> Counter[str]:
-    """What the template did not write of a pair; the prompt is looked for beside one answer."""
-    counts, prompt = Counter[str](), row["prompt"]
-    for side, encoded in zip(SIDES, answers, strict=True):
-        if encoded is None:
-            continue
-        if not isinstance(encoded, Refused):
-            counts += count_unwritten([*prompt, *row[side]], encoded)
-        prompt = []
-    return counts
+    row, reason = answer_row(encoded, whole=whole)
+    if row is None:
+        return None, reason
+    return Example(row.ids, (row.marks & LEARNT) > 0), None
 
 
 def read_margins(context: Context, ids: Sequence[str], field: str) -> NDArray[np.float32]:

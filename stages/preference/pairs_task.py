@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from artifacts_schema.kinds import Column
-from stages.preference.losses import PreferenceLosses
+from stages.pairs.losses import PreferenceLosses
+from stages.pairs.measures import COLUMNS, HELD_OUT_COLUMNS, measure_sums, sum_losses
 from stages.training.examples import ExampleClock, ExampleSet
 from stages.training.monitor import HeldOut
 from stages.training.runtime import Runtime
@@ -27,23 +27,8 @@ from stages.training.task import MicroBatch, Task
 class PairsTask(Task):
     """Mean loss over the pairs of a step; a micro-batch holds whole pairs."""
 
-    columns = (
-        Column("pairs", "int64", "Preference pairs, or single answers, of the step."),
-        Column("chosen_reward", "float64", "Mean reward of the chosen answers."),
-        Column("rejected_reward", "float64", "Mean reward of the rejected answers."),
-        Column("reward_margin", "float64", "Mean reward of chosen over rejected answers."),
-        Column(
-            "reward_accuracy",
-            "float64",
-            "Share of pairs whose chosen answer is rewarded more; of single answers, the share "
-            "whose reward is on the right side of beta times the KL.",
-        ),
-    )
-
-    held_out_columns = (
-        Column("pairs", "int64", "Preference pairs, or single answers, that were measured."),
-        Column("right", "int64", "Of these: as `reward_accuracy` counts them."),
-    )
+    columns = COLUMNS
+    held_out_columns = HELD_OUT_COLUMNS
 
     def __init__(
         self, data: ExampleSet, clock: ExampleClock, runtime: Runtime, context: int
@@ -80,24 +65,11 @@ class PairsTask(Task):
         self, losses: PreferenceLosses, part: NDArray[np.int64], prepared: Any
     ) -> dict[str, Tensor]:
         """What `measures` reads, summed over the pairs of `part`."""
-        return {
-            "pairs": torch.tensor(len(part)),
-            "chosen": losses.chosen_reward_P.sum(),
-            "rejected": losses.rejected_reward_P.sum(),
-            "margin": losses.margin_P.sum(),
-            "right": (losses.margin_P > 0).sum(),
-        }
+        return sum_losses(losses)
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
         """Rewards, their margin and accuracy over the step."""
-        pairs = round(sums["pairs"][0])
-        return {
-            "pairs": pairs,
-            "chosen_reward": sums["chosen"][0] / pairs,
-            "rejected_reward": sums["rejected"][0] / pairs,
-            "reward_margin": sums["margin"][0] / pairs,
-            "reward_accuracy": sums["right"][0] / pairs,
-        }
+        return measure_sums(sums)
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:
         """The loss over the held-out pairs, and how many of them have the right order."""

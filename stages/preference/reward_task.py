@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError
-from stages.preference.losses import PreferenceLosses, bradley_terry
+from stages.pairs.losses import PreferenceLosses, bradley_terry
 from stages.preference.pairs_task import PairsTask
 from stages.training.examples import Example, ExampleClock, ExampleSet, pack_rows
 from stages.training.losses import autocast

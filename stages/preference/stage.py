@@ -65,10 +65,11 @@ class Dpo(Stage):
         from dataclasses import asdict
 
         from stages.model.files import read_config
+        from stages.pairs.encoding import DROPPED
+        from stages.pairs.losses import Objective
         from stages.preference.kto import AnswerCounts, KtoTask, with_mismatches
-        from stages.preference.pairs import DROPPED, read_pairs
+        from stages.preference.pairs import read_pairs
         from stages.preference.task import (
-            Objective,
             PreferenceTask,
             read_reference,
             reference_log_probabilities,
@@ -114,12 +115,7 @@ class Dpo(Stage):
         write_tuned_checkpoint(context, run, start, config.adapter)
         account = {
             "epochs": config.epochs,
-            "loss": {
-                "name": objective.name,
-                **asdict(objective.settings),
-                "sft_weight": objective.sft_weight,
-                "of_reference": level,
-            },
+            "loss": {**objective.account(), "of_reference": level},
             **({} if answers is None else {"answers": asdict(answers)}),
             "pairs": data.account(DROPPED),
         }
@@ -207,7 +203,8 @@ class Reward(Stage):
     def run(self, context: Context) -> None:
         from stages.model.files import read_config, read_tokenizer
         from stages.model.reward import from_language_model
-        from stages.preference.pairs import DROPPED, read_margins, read_pairs
+        from stages.pairs.encoding import DROPPED
+        from stages.preference.pairs import read_margins, read_pairs
         from stages.preference.reward_task import RewardTask, scored_answers
         from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock

@@ -11,45 +11,29 @@ B rows, L tokens, P pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Input
-from stages.preference.config import WITHOUT_REFERENCE, DpoConfig, LossName
-from stages.preference.losses import (
+from stages.pairs.losses import (
     AnswerPairs,
-    LossSettings,
+    Objective,
     PreferenceLosses,
-    loss_of_reference,
     preference_losses,
+    sequence_log_probabilities,
 )
+from stages.pairs.reference import compute_once
 from stages.preference.pairs_task import PairsTask
-from stages.training import atomic_dir
 from stages.training.examples import Example, ExampleClock, ExampleSet, pack_rows
 from stages.training.rows import Rows, measured_batches, on_device
 from stages.training.runtime import Runtime
-
-
-def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
-    """Log-probability of each sequence, `[count]`: the sum over its tokens of minus their loss.
-
-    `sequences_BL` numbers the sequence of each token, -1 for padding.
-    """
-    index = torch.where(sequences_BL < 0, count, sequences_BL).flatten()
-    sums = torch.zeros(count + 1, dtype=losses_BL.dtype, device=losses_BL.device)
-    return -sums.index_add(0, index, losses_BL.flatten())[:count]
-
-
-_FILE = "reference.safetensors"
 
 
 @dataclass(frozen=True)
@@ -90,19 +74,16 @@ def reference_log_probabilities(
 
     To be called on all ranks; rank 0 reads and keeps them.
     """
-    folder, ranks = context.work / "reference", runtime.ranks
-    kept = _read_kept(context, folder) if ranks.first else None
-    kept = ranks.share(kept)
-    if kept is not None:
-        return kept
-    computed = _compute(context, model, data, runtime)
-    if ranks.first:
+
+    def compute() -> dict[str, Tensor]:
+        computed = _compute(context, model, data, runtime)
         tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
         if computed.mismatched_P is not None:
             tensors["mismatched"] = computed.mismatched_P
-        atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
-        context.state.publish(folder.name, folder)
-    return computed
+        return tensors
+
+    kept = compute_once(context, runtime.ranks, compute)
+    return AnswerLogProbabilities(kept["chosen"], kept["rejected"], kept.get("mismatched"))
 
 
 def _belongs_to(context: Context) -> dict[str, Any]:
@@ -169,20 +150,6 @@ def read_reference(
     return AnswerLogProbabilities(chosen_P, rejected_P)
 
 
-def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:
-    """What an earlier process of this run has computed, if it is there and whole."""
-    try:
-        atomic_dir.read_atomic_dir(folder)
-    except atomic_dir.IncompleteDir:
-        if not context.state.fetch(folder.name):
-            return None
-    else:
-        if folder.name not in context.state.published():  # It was killed before it published them.
-            context.state.publish(folder.name, folder)
-    tensors = load_file(folder / _FILE)
-    return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"], tensors.get("mismatched"))
-
-
 @torch.no_grad()
 def _compute(
     context: Context, model: nn.Module, data: ExampleSet, runtime: Runtime
@@ -204,40 +171,6 @@ def _compute(
             answers_NP[:, part] = computed_NP
         context.progress(part.start, len(data.rows), unit="reference pairs")
     return AnswerLogProbabilities(*(one.clone() for one in ranks.sum(answers_NP).cpu()))
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The loss of a run: its name and settings, and the weight of the cross-entropy beside it."""
-
-    name: LossName
-    settings: LossSettings
-    sft_weight: float = 0.0
-
-    @classmethod
-    def from_config(cls, config: DpoConfig) -> Objective:
-        """What the config of `dpo` or `preference` says."""
-        known = {one.name for one in fields(LossSettings)}
-        plain = {name: value for name, value in config.plain().items() if name in known}
-        settings = LossSettings(**plain)
-        return cls(config.loss_name, settings, config.sft)
-
-    @property
-    def has_reference(self) -> bool:
-        """Whether the loss compares with a reference model."""
-        return self.name not in WITHOUT_REFERENCE
-
-    @property
-    def has_mismatches(self) -> bool:
-        """Whether it reads answers beside prompts that they do not belong to."""
-        return self.name == "kto"
-
-    @property
-    def of_reference(self) -> float | None:
-        """The loss of the reference itself; None where there is none, or cross-entropy is added."""
-        if not self.has_reference or self.sft_weight:
-            return None
-        return loss_of_reference(self.name, self.settings)
 
 
 class PreferenceTask(PairsTask):

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelShape, RopeScaling
+from stages.pairs.config import READ_BY, WITH_CROSS_ENTROPY, WITHOUT_REFERENCE, LossName
 from stages.training.config import (
     AdapterConfig,
     AveragesConfig,
@@ -386,4 +387,85 @@ class SftConfig(PretrainConfig):
         ge=0,
         description="NEFTune: alpha of the noise that is added to embeddings in training steps, "
         "uniform in ±alpha / √(tokens of the document · width); 5 to 15 are usual, 0 is none.",
+    )
+
+
+class PairLossConfig(Config):
+    """The loss of pairs of answers."""
+
+    name: LossName = Field(
+        default="sigmoid",
+        description="`sigmoid` (DPO), `cdpo`, `robust`, `hinge`, `ipo_sum`, `ipo_mean`, "
+        "`sigmoid_mean` (length-normalised DPO), `apo_zero`, `apo_down`, `bco_pair`; without a "
+        "reference `simpo`, `orpo`, `cpo`. `kto` is the stage `preference`'s.",
+    )
+    beta: float = Field(
+        default=0.1,
+        gt=0,
+        description="Weight of the distance to the reference; scale of simpo's, orpo's and cpo's "
+        "terms.",
+    )
+    gamma: float = Field(default=0.0, ge=0, description="simpo: margin that is aimed at.")
+    label_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        lt=0.5,
+        description="cdpo, robust: probability that a pair is labelled the wrong way round.",
+    )
+    sft_weight: float | None = Field(
+        default=None,
+        ge=0,
+        description="Weight of the mean cross-entropy of chosen answers, which is added; by "
+        "default 1 for orpo and cpo, else 0.",
+    )
+
+    @model_validator(mode="after")
+    def _is_read(self) -> Self:
+        if self.name == "kto":
+            raise ValueError("kto judges single answers, which are not packed: use `preference`")
+        for field in ("gamma", "label_smoothing"):
+            if self.name not in READ_BY[field] and getattr(self, field):
+                raise ValueError(f"{field} is set, but {self.name} does not read it")
+        if self.name in READ_BY["label_smoothing"] and not self.label_smoothing:
+            raise ValueError(f"{self.name} without label_smoothing is sigmoid: set it")
+        return self
+
+    @property
+    def loss_name(self) -> LossName:
+        """The loss."""
+        return self.name
+
+    @property
+    def sft(self) -> float:
+        """Weight of the mean cross-entropy of chosen answers."""
+        if self.sft_weight is not None:
+            return self.sft_weight
+        return 1.0 if self.name in WITH_CROSS_ENTROPY else 0.0
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the loss compares with a reference model."""
+        return self.name not in WITHOUT_REFERENCE
+
+
+class PackedPreferenceConfig(PretrainConfig):
+    """How a model learns to prefer: as `PretrainConfig`, by other defaults."""
+
+    phases: tuple[PhaseConfig, ...] = Field(
+        default=(
+            PhaseConfig(
+                epochs=1,
+                learning_rate=LearningRate(peak=5e-6, warmup_share=0.1, decay="linear"),
+            ),
+        ),
+        min_length=1,
+        description="The phases in order; by default one of one epoch that decays to zero.",
+    )
+    loss: PairLossConfig = Field(default=PairLossConfig(), description="What is minimised.")
+    optimizer: OptimizerConfig = Field(
+        default=OptimizerConfig(weight_decay=0.0), description="AdamW, or Muon."
+    )
+    checkpoints: CheckpointsConfig = Field(
+        default=CheckpointsConfig(before_decay=False),
+        description="Permanent checkpoints on the way.",
     )

@@ -142,6 +142,7 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 def page(artifact: Artifact) -> list[Figure]:
     """Run and model, curves over tokens, mixture and token account, planned and realised."""
+    from stages.pairs.figures import held_out_pairs, reference_level, reward_curves
     from stages.training import figures as shared
     from stages.training.telemetry_figures import telemetry_figures
 
@@ -152,6 +153,12 @@ def page(artifact: Artifact) -> list[Figure]:
         "Mean cross-entropy of a step's targets; held-out loss is over all held-out sources, "
         "whose shares are not those of the mixture."
     )
+    pairs: list[Figure] = []
+    levels: dict[str, float] = {}
+    if artifact.manifest.stage == "packed_preference":
+        levels, loss_note = reference_level(run)
+        loss_note = f"Mean loss of a step's pairs ({run.account['loss']['name']}). {loss_note}"
+        pairs = [*held_out_pairs(run), *reward_curves(run)]
     distillation = artifact.manifest.config.get("distillation")
     divergences: list[Figure] = []
     if distillation is not None:
@@ -168,7 +175,8 @@ def page(artifact: Artifact) -> list[Figure]:
         own.phases_table(run),
         *held_out,
         *(held_out_tables(artifact, FIRST_AND_LAST) if held_out else []),
-        *shared.loss(run, "Training loss, nats", loss_note),
+        *shared.loss(run, "Training loss, nats", loss_note, **levels),
+        *pairs,
         *divergences,
         *shared.loss_by_source(run),
         *training_bits(run),

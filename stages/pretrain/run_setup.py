@@ -20,10 +20,12 @@ from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import WEIGHTS_FILE
 from stages.model.tensor_files import has_tensors, open_tensors
+from stages.pairs.losses import Objective as PairObjective
 from stages.parallel.ranks import CPU, Ranks
 from stages.pretrain.checkpoints import starting_progress
-from stages.pretrain.config import PretrainConfig, SftConfig
+from stages.pretrain.config import PackedPreferenceConfig, PretrainConfig, SftConfig
 from stages.pretrain.objectives import Objective, build_objective
+from stages.pretrain.pairs_task import PairReference, PairTask
 from stages.pretrain.plan import Plan, check_tokenizer, make_plan
 from stages.pretrain.plan_check import check_architecture, check_length
 from stages.pretrain.task import HeldOutSet, PretrainTask, RopeByPhase
@@ -135,6 +137,25 @@ def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer
         )
 
 
+def _check_pairs(config: PretrainConfig, shards: TokenShards, role: str) -> None:
+    """InputError for preference pairs where answers would all be learnt, and for anything else
+    where pairs are."""
+    learns_pairs = isinstance(config, PackedPreferenceConfig)
+    if learns_pairs and shards.unpaired_sources:
+        raise InputError(
+            f"{', '.join(sorted(shards.unpaired_sources))} are no preference pairs",
+            where=role,
+            hint="give it outputs of pack_preferences alone",
+        )
+    if not learns_pairs and shards.paired_sources:
+        raise InputError(
+            f"{', '.join(sorted(shards.paired_sources))} hold preference pairs, of which the "
+            "rejected answers would be learnt too",
+            where=role,
+            hint="give them to packed_preference",
+        )
+
+
 @dataclass(frozen=True)
 class RunSetup:
     """Data, plan and model of a run, before anything is placed on a device.
@@ -165,6 +186,9 @@ class RunSetup:
         shards = TokenShards(inputs["train"])
         held_out = HeldOutSet.from_inputs(inputs.get("held_out", ()), config.max_held_out_sequences)
         check_tokenizer(tokenizer, shards, held_out.shards)
+        for role, one in (("train", shards), ("held_out", held_out.shards)):
+            if one is not None:
+                _check_pairs(config, one, role)
         if config.distillation is not None and shards.is_weighted:
             raise UsageError(
                 "a teacher's divergence has no weights, and some messages have other than 0 and 1",
@@ -218,9 +242,19 @@ class RunSetup:
             return template, make_trained_record(stage, before, template)
         return (read_template(start) if start is not None else None), before
 
-    def task(self, runtime: Runtime) -> PretrainTask:
-        """What the training loop is given."""
+    def task(
+        self,
+        runtime: Runtime,
+        references: tuple[PairReference | None, PairReference | None] = (None, None),
+    ) -> PretrainTask:
+        """What the training loop is given.
+
+        `references` are those of pairs to train on and of held-out ones; see `PairTask`.
+        """
         clock, held_out = self.plan.clock, self.held_out
+        if isinstance(self.config, PackedPreferenceConfig):
+            loss = PairObjective.from_config(self.config.loss)
+            return PairTask(self.shards, clock, held_out, runtime, loss, self.rope, *references)
         chosen, teacher = self.config.distillation, None
         if chosen is not None:
             teacher = Distillation.from_inputs(

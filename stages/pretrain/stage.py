@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Context, Input, Inputs, Many, Maybe, Milestone, One, Stage
-from stages.pretrain.config import PretrainConfig, SftConfig
+from stages.pretrain.config import PackedPreferenceConfig, PretrainConfig, SftConfig
 from stages.training.config import TrainingExecution
 
 if TYPE_CHECKING:
     from stages.pretrain.run_setup import RunSetup
+    from stages.pretrain.task import PretrainTask
+    from stages.training.runtime import Runtime
 
 
 class Pretrain(Stage):
@@ -61,6 +63,18 @@ class Pretrain(Stage):
     def check_setup(cls, setup: RunSetup) -> None:
         """What else a stage asks of its inputs; InputError or UsageError."""
 
+    @classmethod
+    def prepare_task(
+        cls, context: Context, setup: RunSetup, runtime: Runtime
+    ) -> tuple[PretrainTask, str | None]:
+        """The task of the run; and the attention backend, where the model is placed for it."""
+        return setup.task(runtime), None
+
+    @classmethod
+    def account_more(cls, config: Any) -> Mapping[str, Any]:
+        """What else `run.json` says."""
+        return {}
+
     def run(self, context: Context) -> None:
         from stages.pretrain.checkpoints import checkpoint_state, plan_milestones
         from stages.pretrain.plan import run_account
@@ -105,10 +119,11 @@ class Pretrain(Stage):
 
         with runtime(context.execution, config.precision, config.seed) as how:
             preflight = start_preflight(context, setup, how)
+            task, attention = self.prepare_task(context, setup, how)
             run = fit(
                 context,
                 setup.model,
-                setup.task(how),
+                task,
                 TrainingSettings(
                     plan.schedule,
                     config.optimizer,
@@ -117,6 +132,7 @@ class Pretrain(Stage):
                     config.stability,
                 ),
                 weights=setup.starting_model.weights,
+                attention=attention,
                 start=resume_state_from(config, start, setup.begin, how.ranks),
                 permanent=permanent,
                 callbacks=preflight,
@@ -131,7 +147,8 @@ class Pretrain(Stage):
             state_at=state_at,
             adapter=config.adapter,
         )
-        write_run(context, run, run_account(config, plan, setup.shards, setup.held_out, run))
+        account = run_account(config, plan, setup.shards, setup.held_out, run)
+        write_run(context, run, {**account, **self.account_more(config)})
 
 
 class Sft(Pretrain):
@@ -181,3 +198,74 @@ class Sft(Pretrain):
                 where="train",
                 hint="give it the output of a pack_chat step, or go on with pretrain",
             )
+
+
+class PackedPreference(Pretrain):
+    """Learn from packed preference pairs, by a loss of one's choice: DPO where none is named.
+
+    It is `pretrain` on pairs: the same clock, mixtures of sources, permanent checkpoints, guard and
+    pre-flight. The loss of a step is the mean over its pairs. The reference, for losses that have
+    one, is the input checkpoint: its log-probabilities of all pairs are computed once for the run.
+    """
+
+    name, version = "packed_preference", 1
+    inputs = {
+        "train": Many("token_shards", at_least=1),
+        "held_out": Many("token_shards"),
+        "tokenizer": One("tokenizer"),
+        "checkpoint": One("checkpoint"),
+    }
+    Config = PackedPreferenceConfig
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """As `pretrain`; and what a loss of whole answers has no use for."""
+        super().check_plan(config, inputs)
+        if config.objective.z_loss or any(one.name != "causal" for one in config.objective.parts):
+            raise UsageError("the loss is that of pairs, see `loss`", where="objective")
+        if config.clock == "continue" and config.loss.has_reference:
+            raise UsageError(
+                f"the reference of {config.loss.name} is the input checkpoint, which would be "
+                "another one than before",
+                where="clock",
+                hint="use restart, or a loss without a reference",
+            )
+
+    @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """As `pretrain`; and a rank has whole answers."""
+        super().check_layout(config, execution, inputs)
+        for name in ("pipeline", "context"):
+            if getattr(execution.layout, name) > 1:
+                raise UsageError(
+                    "the loss of a pair is of whole answers under all layers",
+                    where=f"execution.layout.{name}",
+                    hint="divide by data, shard, tensor and expert",
+                )
+
+    @classmethod
+    def prepare_task(
+        cls, context: Context, setup: RunSetup, runtime: Runtime
+    ) -> tuple[PretrainTask, str | None]:
+        """The task, with the reference that the weights are before they are trained."""
+        if not context.config.loss.has_reference:
+            return setup.task(runtime), None
+        from stages.pretrain.pairs_reference import start_references
+        from stages.training.runtime import place
+
+        attention = place(
+            setup.model,
+            context.execution,
+            runtime,
+            prefixes=False,
+            weights=setup.starting_model.weights,
+        )
+        references = start_references(context, setup.model, setup.shards, setup.held_out, runtime)
+        return setup.task(runtime, references), attention
+
+    @classmethod
+    def account_more(cls, config: Any) -> Mapping[str, Any]:
+        """The loss."""
+        from stages.pairs.losses import Objective
+
+        return {"loss": Objective.from_config(config.loss).account()}

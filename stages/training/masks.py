@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from stages.training.token_marks import LEARNT, SPEAKERS, speakers_of
+from stages.training.token_marks import BEGINS, LEARNT, SPEAKERS, speakers_of
 from stages.training.token_shards import TokenShards
 
 FIRST_SEQUENCES = 64
@@ -116,6 +116,7 @@ def masks_of(
         tokens = int((text.documents_BL >= 0).sum())
         counts[TEXT] = (tokens, tokens)
     conversations: list[MaskedConversation] = []
+    pairs: list[MaskedPair] = []
     if marked.any():
         chosen = sources[marked], sequences[marked]
         ids_BL, marks_BL = shards.batch(*chosen).tokens_BL, shards.marks(*chosen)
@@ -124,15 +125,33 @@ def masks_of(
             own_BL = (speakers_BL == number) & (marks_BL > 0)
             counts[speaker] = int(own_BL.sum()), int((own_BL & learnt_BL).sum())
         for row, pieces in enumerate(shards.documents_of(*chosen)):
-            for piece in pieces[: most - len(conversations)]:
+            source = shards.sources[int(chosen[0][row])]
+            for piece in pieces[: most - len(conversations) - len(pairs)]:
                 place = slice(piece.start, piece.start + piece.length)
-                parts = cut_pieces(
-                    tokenizer, ids_BL[row, place], speakers_BL[row, place], learnt_BL[row, place]
-                )
-                source = shards.sources[int(chosen[0][row])]
-                conversations.append(MaskedConversation(piece.doc_id, source, tuple(parts)))
+                parts = [
+                    tuple(cut_pieces(tokenizer, *one))
+                    for one in _cut_conversations(
+                        marks_BL[row, place],
+                        ids_BL[row, place],
+                        speakers_BL[row, place],
+                        learnt_BL[row, place],
+                    )
+                ]
+                if source in shards.paired_sources:
+                    pairs.append(MaskedPair(piece.doc_id, source, *parts))
+                else:
+                    conversations.append(MaskedConversation(piece.doc_id, source, *parts))
     shares = tuple(Share(name, *counted) for name, counted in counts.items() if counted[0])
-    return Masks(tuple(conversations), shares)
+    return Masks(tuple(conversations), shares, tuple(pairs))
+
+
+def _cut_conversations(
+    marks: NDArray[np.uint8], *arrays: NDArray[Any]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The parts of the arrays that belong to each conversation of a document."""
+    edges = [0, *np.flatnonzero(marks[1:] & BEGINS) + 1, len(marks)]
+    for start, end in pairwise(edges):
+        yield tuple(array[start:end] for array in arrays)
 
 
 def cut_pieces(

@@ -107,6 +107,9 @@ class ShardTables:
         self.input_of = np.concatenate([np.zeros(0, dtype=np.int32), *input_of])
         self.marked = marked[self.input_of]
         """Whether each file has one of marks beside it, since it holds conversations."""
+        paired = np.array([bool(table.get("pairs")) for table in tables], dtype=np.bool_)
+        self.paired = paired[self.input_of]
+        """Whether the conversations of each file are pairs: a chosen and a rejected answer."""
         self.weighted = np.array(weighted, dtype=np.bool_)
         """Whether each file has one of weights beside it."""
         self.edges = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.sequences)])
@@ -224,6 +227,11 @@ class DocumentSegment:
 def index_path(tokens_file: str) -> str:
     """The index table of a token file."""
     return tokens_file.removesuffix(".tokens") + ".index.parquet"
+
+
+def read_index(artifact: Input, tokens_file: str, columns: Sequence[str]) -> pa.Table:
+    """Columns of the index table of a token file: a row a piece, by sequence and start."""
+    return artifact.read_table(index_path(tokens_file), list(columns))
 
 
 def read_segments(

@@ -39,6 +39,7 @@ from stages.training.shard_index import (
     DocumentSegment,
     ShardLanguages,
     ShardTables,
+    read_index,
     read_segments,
     rows_of_documents,
 )
@@ -216,12 +217,42 @@ class TokenShards:
     @property
     def marked_sources(self) -> frozenset[str]:
         """The sources that hold conversations, or some among their texts."""
-        tables = self._tables
+        return self._sources_with(self._tables.marked)
+
+    @property
+    def paired_sources(self) -> frozenset[str]:
+        """The sources that hold preference pairs, or some among their conversations."""
+        return self._sources_with(self._tables.paired)
+
+    @property
+    def unpaired_sources(self) -> frozenset[str]:
+        """The sources that hold something other than preference pairs."""
+        return self._sources_with(~self._tables.paired)
+
+    def _sources_with(self, files: NDArray[np.bool_]) -> frozenset[str]:
         return frozenset(
             name
             for number, name in enumerate(self.sources)
-            if any(tables.marked[file] for file in tables.of_source(number))
+            if files[self._tables.of_source(number)].any()
         )
+
+    def row_numbers(self, sources_B: Indices, sequences_B: Indices) -> Indices:
+        """The numbers of these sequences, counted through the sources in order."""
+        return self._tables.bases[np.asarray(sources_B)] + sequences_B
+
+    def document_counts(self) -> Indices:
+        """[sequences] Documents of each, through the sources in order: every index table is read.
+
+        A document that spans sequences counts in each of them.
+        """
+        counts = [
+            np.bincount(
+                read_index(*self._file(file), ["sequence"])["sequence"].to_numpy(),
+                minlength=int(sequences),
+            )
+            for file, sequences in enumerate(self._tables.sequences.tolist())
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *counts])
 
     def locate(self, sources_B: Indices, sequences_B: Indices) -> tuple[Indices, Indices]:
         """File and row of each sequence. ValueError for one that does not exist."""

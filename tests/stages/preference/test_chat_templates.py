@@ -13,7 +13,7 @@ from artifacts_schema.errors import InputError
 from stages.examples.messages import message
 from stages.model.files import model_files, read_model
 from stages.model.reward import read_reward_model
-from stages.preference.pairs import encode_pairs
+from stages.pairs.encoding import encode_pairs
 from stages.preference.stage import Dpo, Reference, Reward
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat_template import make_trained_record

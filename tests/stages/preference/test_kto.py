@@ -15,8 +15,8 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.engine.page import Artifact
 from stages.examples.messages import message
 from stages.model.files import read_model
+from stages.pairs.losses import AnswerPairs, LossSettings, mean_kl, preference_losses
 from stages.preference.kto import AnswerCounts, with_mismatches
-from stages.preference.losses import AnswerPairs, LossSettings, mean_kl, preference_losses
 from stages.preference.page import page
 from stages.preference.pairs import NO_ANSWER
 from stages.preference.stage import Dpo, Preference, Reward

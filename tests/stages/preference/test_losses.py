@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from artifacts_schema.errors import UsageError
-from stages.preference.config import PreferenceConfig
-from stages.preference.losses import (
+from stages.pairs.losses import (
     LOSSES,
     AnswerPairs,
     LossSettings,
     loss_of_reference,
     mean_kl,
     preference_losses,
+    sequence_log_probabilities,
 )
-from stages.preference.task import sequence_log_probabilities
+from stages.preference.config import PreferenceConfig
 
 
 def test_sequences_sum_over_their_tokens_and_padding_counts_nowhere():

@@ -15,7 +15,7 @@ from stages.engine.page import Artifact
 from stages.evaluate.stage import Evaluate
 from stages.model.files import model_files, read_model
 from stages.model.reward import RewardModel, from_language_model, read_reward_model
-from stages.preference.losses import bradley_terry
+from stages.pairs.losses import bradley_terry
 from stages.preference.page import page
 from stages.preference.stage import Reward
 from stages.tokens.chat import render_segments

@@ -8,7 +8,7 @@ import torch
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.model.huggingface.families import to_config, to_weights
-from stages.preference.losses import AnswerPairs, LossSettings, preference_losses
+from stages.pairs.losses import AnswerPairs, LossSettings, preference_losses
 from stages.preference.task import answer_log_probabilities, pack_pairs
 from stages.tokenizer.training import train
 from stages.tokens.chat import CHAT_TEMPLATE, TURN_END, render_segments

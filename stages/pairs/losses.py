@@ -10,13 +10,14 @@ Shapes: P pairs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from stages.preference.config import LossName
+from stages.pairs.config import WITHOUT_REFERENCE, LossName
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,74 @@ def loss_of_reference(name: LossName, settings: LossSettings) -> float:
     zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     pairs = AnswerPairs(zero, zero, zero, zero, one, one)
     return float(LOSSES[name](pairs, settings))
+
+
+class LossConfig(Protocol):
+    """A config that names a loss and has the fields of `LossSettings` that it reads."""
+
+    @property
+    def loss_name(self) -> LossName:
+        """The loss."""
+
+    @property
+    def sft(self) -> float:
+        """Weight of the mean cross-entropy of chosen answers."""
+
+    def plain(self) -> dict[str, Any]:
+        """Its fields."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The loss of a run: its name and settings, and the weight of the cross-entropy beside it."""
+
+    name: LossName
+    settings: LossSettings
+    sft_weight: float = 0.0
+
+    @classmethod
+    def from_config(cls, config: LossConfig) -> Objective:
+        """What a config says."""
+        known = {one.name for one in fields(LossSettings)}
+        plain = {name: value for name, value in config.plain().items() if name in known}
+        settings = LossSettings(**plain)
+        return cls(config.loss_name, settings, config.sft)
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the loss compares with a reference model."""
+        return self.name not in WITHOUT_REFERENCE
+
+    @property
+    def has_mismatches(self) -> bool:
+        """Whether it reads answers beside prompts that they do not belong to."""
+        return self.name == "kto"
+
+    @property
+    def of_reference(self) -> float | None:
+        """The loss of the reference itself; None where there is none, or cross-entropy is added."""
+        if not self.has_reference or self.sft_weight:
+            return None
+        return loss_of_reference(self.name, self.settings)
+
+    def account(self) -> dict[str, Any]:
+        """For `run.json`."""
+        return {
+            "name": self.name,
+            **asdict(self.settings),
+            "sft_weight": self.sft_weight,
+            "of_reference": self.of_reference,
+        }
+
+
+def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
+    """Log-probability of each sequence, `[count]`: the sum over its tokens of minus their loss.
+
+    `sequences_BL` numbers the sequence of each token, -1 for padding.
+    """
+    index = torch.where(sequences_BL < 0, count, sequences_BL).flatten()
+    sums = torch.zeros(count + 1, dtype=losses_BL.dtype, device=losses_BL.device)
+    return -sums.index_add(0, index, losses_BL.flatten())[:count]
 
 
 def bradley_terry(
