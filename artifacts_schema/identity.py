@@ -84,7 +84,10 @@ def interim_key(run: str, at: int, history: Iterable[object] = ()) -> str:
 
 def files_digest(files: Iterable[tuple[str, int, str]]) -> str:
     """The digest of an output: sha256 over the sorted (path, bytes, sha256) of its files."""
-    return canonical_sha256(sorted([path, size, sha] for path, size, sha in files))
+    rows = sorted(files)
+    # Canonical already: strings and integers alone. An artifact may have a million of them.
+    text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def short(name: str) -> str:

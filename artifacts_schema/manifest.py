@@ -4,17 +4,22 @@ A stored manifest is checked whenever it is read. Its checksum covers every fiel
 and `attempt`; its key follows from stage, version, identity and inputs; each output's digest
 follows from its file list. Somebody who edits a field and writes a new checksum as well is found
 only where the key or a digest covers the field.
+
+The files of an artifact of many lie in a table beside the manifest (`file_table`), and are compared
+with the digests when the table is read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError, model_serializer, model_validator
 
 from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.file_table import File, FileTable, Record, TableReference, Totals
 from artifacts_schema.identity import (
     SCHEMA_VERSION,
     artifact_key,
@@ -29,43 +34,74 @@ Reproducible = Literal["bytes", "numerics"]
 WITHOUT_PROGRAM = ("snapshot", "forget")
 """Stage names of artifacts that no program made: their identity says what they hold."""
 
+TABLE_SCHEMA = 3
+"""Schema version of a manifest that refers to a file table. No key covers it."""
+
+_TOTAL = re.compile(rb'"totals": \{\s*"count": (\d{1,12})')
 _NOT_CHECKED = ("telemetry", "attempt", "checksum")
 _HINT = "run its step again, or `ingot verify --repair`: it is made again and then replaced"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Output(Record):
+    """One named output: its kind, digest and files.
 
-
-class File(_Record):
-    """One payload file: path within its output, size in bytes, sha256, rows of a table."""
-
-    path: str
-    bytes: int
-    sha256: str
-    rows: int | None = None
-
-
-class Output(_Record):
-    """One named output: its kind, digest and files."""
+    It lists its files, or has their totals and finds them in the manifest's file table.
+    """
 
     kind: str
     kind_version: int
     digest: str
-    files: tuple[File, ...]
+    listed: tuple[File, ...] | None = Field(default=None, alias="files")
+    totals: Totals | None = None
+    _table: tuple[FileTable, str] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        if (self.listed is None) == (self.totals is None):
+            raise ValueError("an output has either a list of files or their totals")
+        return self
+
+    @model_serializer
+    def _serialize(self) -> dict[str, Any]:
+        head = {"kind": self.kind, "kind_version": self.kind_version, "digest": self.digest}
+        if self.totals is not None:
+            return {**head, "totals": self.totals.model_dump()}
+        return {**head, "files": [file.model_dump() for file in self.files]}
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """Every file, sorted by path; CorruptArtifact if the file table cannot be read.
+
+        Their number, bytes and rows are known without reading that.
+        """
+        if self.listed is not None:
+            return self.listed
+        if self._table is None:
+            raise ValueError("the manifest was not opened by a store: it has no file table")
+        table, name = self._table
+        return table.files(name)
+
+    @property
+    def count(self) -> int:
+        """Number of files."""
+        return len(self.listed) if self.listed is not None else self._sum.count
 
     @property
     def bytes(self) -> int:
         """Size of all files."""
-        return sum(file.bytes for file in self.files)
+        return self._sum.bytes
 
     @property
     def rows(self) -> int:
         """Rows of all tables."""
-        return sum(file.rows or 0 for file in self.files)
+        return self._sum.rows
+
+    @property
+    def _sum(self) -> Totals:
+        return self.totals or Totals.from_files(self.files)
 
 
-class InputRef(_Record):
+class InputRef(Record):
     """An output of another artifact, given to a role. Only `digest` bears identity."""
 
     stage: str
@@ -80,14 +116,14 @@ class InputRef(_Record):
         return self.stage, self.key
 
 
-class Code(_Record):
+class Code(Record):
     """Which program made it: digest of the stage's modules, versions of what matters to it."""
 
     digest: str
     libraries: dict[str, str]
 
 
-class Conservation(_Record):
+class Conservation(Record):
     """`records_in = out + sum(dropped)`, checked before the commit."""
 
     records_in: int
@@ -95,7 +131,7 @@ class Conservation(_Record):
     dropped: dict[str, int] = Field(default_factory=dict)
 
 
-class Interim(_Record):
+class Interim(Record):
     """An artifact that a run committed before its end.
 
     `at` is the run's own count of how far it was (of training: the training step), `label` names
@@ -108,7 +144,7 @@ class Interim(_Record):
     outputs: dict[str, str] = Field(default_factory=dict)
 
 
-class InterimOf(_Record):
+class InterimOf(Record):
     """The run (its key) that committed an interim artifact, and how far it was.
 
     `history` is what the run had decided by then and what bears on the bytes; it enters the key.
@@ -120,10 +156,11 @@ class InterimOf(_Record):
     history: tuple[Any, ...] = ()
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """Everything about one artifact; equal runs differ in `telemetry` and `attempt` alone."""
 
     schema_version: int = SCHEMA_VERSION
+    """Of this form alone: `TABLE_SCHEMA` with a file table, which an older Ingot refuses by it."""
     stage: str
     version: int
     key: str
@@ -143,6 +180,8 @@ class Manifest(_Record):
     """What the run committed before its end."""
     interim_of: InterimOf | None = None
     """Of what was committed so: by which run."""
+    file_table: TableReference | None = None
+    """The table that has the files of all outputs; None if each output lists its own."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -159,6 +198,11 @@ class Manifest(_Record):
         """Bytes of all outputs."""
         return sum(output.bytes for output in self.outputs.values())
 
+    @property
+    def count_files(self) -> int:
+        """Number of files of all outputs."""
+        return sum(output.count for output in self.outputs.values())
+
     def output(self, name: str) -> Output:
         """The output called `name`; CorruptArtifact if the artifact has none."""
         if name not in self.outputs:
@@ -171,9 +215,45 @@ class Manifest(_Record):
 
     def to_json(self) -> bytes:
         """The manifest as it is stored, with its checksum."""
-        value = json.loads(self.model_dump_json())
+        value = json.loads(self.model_dump_json(exclude=self._absent))
         text = json.dumps({**value, "checksum": _checksum(value)}, indent=1, ensure_ascii=False)
         return text.encode()
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values for people and programs: every output lists its files, wherever they lie."""
+        plain = self.model_dump(mode="json", exclude=self._absent)
+        for name, output in self.outputs.items():
+            plain["outputs"][name].pop("totals", None)
+            plain["outputs"][name]["files"] = [file.model_dump() for file in output.files]
+        return plain
+
+    @property
+    def _absent(self) -> set[str]:
+        """Fields that are not written: those of a file table where there is none."""
+        return {"file_table"} if self.file_table is None else set()
+
+    def refer_to(self, reference: TableReference) -> Manifest:
+        """This manifest, with its files in the table of that reference; `open_table` opens it."""
+        outputs = {
+            name: Output(
+                kind=output.kind,
+                kind_version=output.kind_version,
+                digest=output.digest,
+                totals=Totals.from_files(output.files),
+            )
+            for name, output in self.outputs.items()
+        }
+        changes = {"schema_version": TABLE_SCHEMA, "outputs": outputs, "file_table": reference}
+        return self.model_copy(update=changes)
+
+    def open_table(self, read: Callable[[], bytes], *, where: str) -> None:
+        """Let the outputs find their files in the table that `read` gives; nothing is read yet."""
+        if self.file_table is None:
+            return
+        totals = {n: (o.digest, o.totals) for n, o in self.outputs.items() if o.totals is not None}
+        table = FileTable(self.file_table, totals, read, where)
+        for name, output in self.outputs.items():
+            output._table = (table, name)
 
     @classmethod
     def load(cls, raw: bytes, *, where: str) -> Manifest:
@@ -191,9 +271,9 @@ class Manifest(_Record):
             if not isinstance(value, dict):
                 raise ValueError("not a JSON object")
             schema, stated = value.get("schema_version"), value.pop("checksum", None)
-            if isinstance(schema, int) and schema != SCHEMA_VERSION:
+            if isinstance(schema, int) and schema not in (SCHEMA_VERSION, TABLE_SCHEMA):
                 raise CorruptArtifact(
-                    f"of store schema {schema}, this Ingot reads {SCHEMA_VERSION}",
+                    f"of schema {schema}, this Ingot reads {SCHEMA_VERSION} and {TABLE_SCHEMA}",
                     where=where,
                     hint="use the Ingot version that wrote it, or a new store",
                 )
@@ -215,9 +295,14 @@ class Manifest(_Record):
     def _contradictions(self) -> list[str]:
         """What the fields say against each other."""
         contradictions = []
+        tabled = self.file_table is not None
+        if tabled != (self.schema_version == TABLE_SCHEMA):
+            contradictions.append("its schema version is not that of its form")
         for name, output in self.outputs.items():
-            files = ((f.path, f.bytes, f.sha256) for f in output.files)
-            if files_digest(files) != output.digest:
+            if tabled != (output.listed is None):
+                contradictions.append(f"output '{name}' and the manifest disagree on a file table")
+            files = ((f.path, f.bytes, f.sha256) for f in output.listed or ())
+            if not tabled and files_digest(files) != output.digest:
                 contradictions.append(f"the digest of output '{name}' does not match its file list")
         if self.key != self._expected_key():
             contradictions.append(
@@ -237,6 +322,12 @@ class Manifest(_Record):
         if one is None:
             return key
         return interim_key(key, one.at, one.history) if one.run == key else ""
+
+
+def count_files(raw: bytes) -> int:
+    """About how many payload files a stored manifest names, though it be damaged."""
+    listed = raw.count(b'"sha256"')
+    return listed + sum(map(int, _TOTAL.findall(raw)))
 
 
 def _checksum(value: Mapping[str, Any]) -> str:

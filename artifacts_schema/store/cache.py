@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
-from artifacts_schema.manifest import File
+from artifacts_schema.file_table import File
 from artifacts_schema.store.backend import Backend
 
 IN_USE_SECONDS = 600.0

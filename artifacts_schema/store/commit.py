@@ -18,9 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError
+from artifacts_schema.file_table import INLINE_FILES, File, encode_table
 from artifacts_schema.identity import files_digest, short
 from artifacts_schema.kinds import kind_named
-from artifacts_schema.manifest import File, Interim, Manifest, Output
+from artifacts_schema.manifest import Interim, Manifest, Output
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, HashingWriter
 from artifacts_schema.store.failpoints import hit_failpoint
@@ -223,6 +224,7 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     differs. StoreError if the payload is not all there.
     """
     path = layout.manifest(*manifest.name)
+    manifest = _write_file_table(store, manifest)
     raw = manifest.to_json()
     Manifest.load(raw, where=path)  # What could not be read again is not committed.
     _check_payload(store, manifest)
@@ -248,6 +250,20 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     return earlier.manifest
 
 
+def _write_file_table(store: Store, manifest: Manifest) -> Manifest:
+    """Put the files of an artifact of many into a table that is durable before the manifest."""
+    if manifest.count_files <= INLINE_FILES:
+        return manifest
+    raw, reference = encode_table({name: one.files for name, one in manifest.outputs.items()})
+    place = layout.file_table(*manifest.name, manifest.attempt)
+    with store.backend.create(place) as file:
+        file.write(raw)
+    hit_failpoint("file table written")
+    manifest = manifest.refer_to(reference)
+    store.open_table(manifest)
+    return manifest
+
+
 def _check_payload(store: Store, manifest: Manifest) -> None:
     """Whether every file is there with its size, and durable under its name."""
     problems = verify(store, manifest, full=False)
@@ -257,7 +273,7 @@ def _check_payload(store: Store, manifest: Manifest) -> None:
             where=store.backend.full(problems[0].path),
             hint="something else removed or changed it; run again",
         )
-    if any(output.files for output in manifest.outputs.values()):
+    if manifest.count_files:
         store.backend.sync(layout.payload(*manifest.name, manifest.attempt))
 
 

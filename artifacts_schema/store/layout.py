@@ -21,6 +21,11 @@ def payload(stage: str, key: str, attempt: str = "", output: str = "") -> str:
     return "/".join(part for part in ("data", stage, key, attempt, output) if part)
 
 
+def file_table(stage: str, key: str, attempt: str) -> str:
+    """The files of an artifact of many, beside its outputs: no output has such a name."""
+    return payload(stage, key, attempt) + "/files.jsonl"
+
+
 def damage(stage: str, key: str) -> str:
     """What `ingot verify` found wrong with an artifact: kept until that is made again or whole."""
     return f"damage/{stage}/{key}.json"

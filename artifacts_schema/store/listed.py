@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from artifacts_schema.errors import CorruptArtifact, StoreError
+from artifacts_schema.manifest import count_files
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Entry
 from artifacts_schema.store.cache import CacheQuota, cache_folder
@@ -145,8 +146,8 @@ class ListedBackend(RemoteBackend):
     def _list_payload(self, stage: str, key: str) -> dict[str, dict[str, Entry]] | None:
         """The files of every attempt of a stage, listed once, if that is worth it."""
         if stage not in self._payload:
-            raw = self._read.get(layout.manifest(stage, key), b"")
-            files = raw.count(b'"sha256"') + _TELEMETRY_FILES
+            raw = self._read.get(layout.manifest(stage, key))
+            files = (count_files(raw) if raw is not None else 0) + _TELEMETRY_FILES
             stored = sum(path.startswith(f"artifacts/{stage}/") for path in self._known)
             together = math.ceil(stored * files / _PAGE)
             alone = self._needed.get(stage, 1) * math.ceil(files / _PAGE)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from artifacts_schema.config import did_you_mean
@@ -142,7 +143,13 @@ class Store:
                 where=path,
                 hint="it was moved; run its step again, or `ingot verify --repair`",
             )
+        self.open_table(manifest)
         return manifest
+
+    def open_table(self, manifest: Manifest) -> None:
+        """Let a manifest read its file table, if it has one, when somebody asks for a file."""
+        table = layout.file_table(*manifest.name, manifest.attempt)
+        manifest.open_table(partial(self.backend.read, table), where=self.backend.full(table))
 
     def check_mounted(self) -> None:
         """Raise StoreError if manifests name files and no payload at all is there.
@@ -154,11 +161,8 @@ class Store:
         if not stages or stages.intersection(self.backend.folders("data")):
             return
         unreadable: list[CorruptArtifact] = []
-        named = any(
-            output.files
-            for manifest in self.manifests(on_damage=unreadable.append)
-            for output in manifest.outputs.values()
-        )
+        manifests = self.manifests(on_damage=unreadable.append)
+        named = any(manifest.count_files for manifest in manifests)
         if named or unreadable:
             raise StoreError(
                 "the store has manifests, and none of their files is there",

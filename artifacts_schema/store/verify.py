@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.file_table import File, digest_sizes
 from artifacts_schema.identity import canonical_sha256, short
 from artifacts_schema.kinds import KINDS
-from artifacts_schema.manifest import WITHOUT_PROGRAM, File, InputRef, Manifest
+from artifacts_schema.manifest import WITHOUT_PROGRAM, InputRef, Manifest
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.backend import Backend, Entry
 from artifacts_schema.store.cache import cached_copy
 from artifacts_schema.store.store import Store
 
@@ -46,12 +47,57 @@ def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Probl
     rows of tables, inputs, permanent checkpoints, what a snapshot or a list of documents holds.
     Raises StoreError if a folder cannot be read, or if no payload at all is in the store.
     """
-    problems = []
     there = store.backend.listing(layout.payload(*manifest.name, manifest.attempt))
-    if not there and any(output.files for output in manifest.outputs.values()):
+    if not there and manifest.count_files:
         store.check_mounted()
+    problems = _table_problems(store, manifest, there, full=full)
+    if not problems and (full or not _has_listed_sizes(manifest, there)):
+        problems = _file_problems(store, manifest, there, full=full)
+    if full and not problems:
+        place = layout.manifest(*manifest.name)
+        problems = [Problem(place, what) for what in _wrong_statements(store, manifest)]
+    return problems
+
+
+def _table_problems(
+    store: Store, manifest: Manifest, there: Mapping[str, Entry], *, full: bool
+) -> list[Problem]:
+    """What is wrong with the file table; without it no file can be compared."""
+    table = manifest.file_table
+    if table is None:
+        return []
+    path = layout.file_table(*manifest.name, manifest.attempt)
+    name = path.rpartition("/")[2]
+    size = there[name].bytes if name in there else None
+    file = File(path=name, bytes=table.bytes, sha256=table.sha256)
+    what = _difference(store.backend, path, file, size, full=full)
+    return [Problem(path, what)] if what else []
+
+
+def _has_listed_sizes(manifest: Manifest, there: Mapping[str, Entry]) -> bool:
+    """Whether the payload has exactly the names and sizes of the file table, which stays unread.
+
+    False also where the manifest has no table, or where other files lie among the payload.
+    """
+    table = manifest.file_table
+    if table is None:
+        return False
+    own = ((n, entry.bytes) for n, entry in there.items() if n.split("/", 1)[0] in manifest.outputs)
+    return digest_sizes(own) == table.sizes
+
+
+def _file_problems(
+    store: Store, manifest: Manifest, there: Mapping[str, Entry], *, full: bool
+) -> list[Problem]:
+    """Every payload file that is not as the manifest says."""
+    problems = []
     for name, output in manifest.outputs.items():
-        for file in output.files:
+        try:
+            files = output.files
+        except CorruptArtifact as error:
+            place = layout.manifest(*manifest.name)
+            return [Problem(place, error.what)]
+        for file in files:
             path = store.payload(manifest, name, file.path)
             entry = there.get(f"{name}/{file.path}")
             size = entry.bytes if entry is not None else None
@@ -61,9 +107,6 @@ def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Probl
                 what = _wrong_rows(store.backend, path, file)
             if what:
                 problems.append(Problem(path, what))
-    if full and not problems:
-        place = layout.manifest(*manifest.name)
-        problems = [Problem(place, what) for what in _wrong_statements(store, manifest)]
     return problems
 
 

@@ -96,7 +96,7 @@ def _choose_output(manifest: Manifest, outputs: Sequence[str], text: str) -> str
             where=text,
             hint=f"give an output of kind {', '.join(KINDS)}, or a snapshot that `ingest` has read",
         )
-    filled = [name for name in known if any(file.rows for file in manifest.output(name).files)]
+    filled = [name for name in known if manifest.output(name).rows]
     if len(filled) > 1:
         raise UsageError(
             f"{manifest.stage} {short(manifest.key)} has several outputs of texts",

@@ -313,6 +313,9 @@ def _copy_artifact(source: Store, target: Store, reference: InputRef) -> None:
                 os.link(files.local_path(file.path), place)
             except OSError:
                 shutil.copyfile(files.local_path(file.path), place)
+    if manifest.file_table is not None:
+        table = layout.file_table(*manifest.name, manifest.attempt)
+        target.backend.replace(table, source.backend.read(table))
     target.backend.put_if_absent(path, source.backend.read(path))
 
 
@@ -406,6 +409,6 @@ def _count_compared(run: RunRecord) -> dict[str, int]:
         output = run.output("training_run")
         counts["losses and gradient norms"] = output.read_table("metrics.parquet").num_rows
         counts["held-out losses"] = output.read_table("held_out.parquet").num_rows
-    counts["files of checkpoint and run"] = sum(len(o.files) for o in run.manifest.outputs.values())
+    counts["files of checkpoint and run"] = run.manifest.count_files
     counts["permanent checkpoints"] = len(run.manifest.interims)
     return counts

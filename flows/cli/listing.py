@@ -93,7 +93,7 @@ def _artifact_json(manifest: Manifest, names: list[str]) -> dict[str, Any]:
             name: {
                 "kind": output.kind,
                 "digest": output.digest,
-                "files": len(output.files),
+                "files": output.count,
                 "bytes": output.bytes,
                 "rows": output.rows,
             }
@@ -141,7 +141,7 @@ def show(ref: str, store: str, as_json: bool) -> None:
     opened = open_store(store)
     manifest, only = opened.resolve(ref)
     if as_json:
-        print_json(manifest.model_dump(mode="json"))
+        print_json(manifest.describe())
         return
     echo(f"{format_title(manifest, refs_by_artifact(opened))}\n")
     account, run = manifest.conservation, manifest.interim_of
@@ -209,8 +209,8 @@ def _print_output(store: Store, manifest: Manifest, name: str) -> None:
     if rows:
         numbers = [Column("bytes", right=True), Column("rows", right=True)]
         print_table(["  file", *numbers, "sha256"], rows)
-    if len(output.files) > FILES_SHOWN:
-        echo(f"  and {len(output.files) - FILES_SHOWN} more (--json lists all)")
+    if output.count > FILES_SHOWN:
+        echo(f"  and {output.count - FILES_SHOWN} more (--json lists all)")
 
 
 def _format_lines(values: dict[str, Any]) -> str:

@@ -90,7 +90,7 @@ def stage(
             manifest, reused = _run(opened, step, dispatch)
         name_interims(opened, ref, manifest.stage, manifest.interims)
     if as_json:
-        print_json({"reused": reused, "manifest": manifest.model_dump(mode="json")})
+        print_json({"reused": reused, "manifest": manifest.describe()})
         return
     echo(f"{'reused' if reused else 'made'} {manifest.stage} {manifest.key}")
     for label, output in manifest.outputs.items():

@@ -19,9 +19,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from artifacts_schema.errors import UsageError
+from artifacts_schema.file_table import File
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS, Kind
-from artifacts_schema.manifest import File, Manifest
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.artifacts import RefsByArtifact, load_ancestry, refs_by_artifact
 from stages.engine.inputs import Input
@@ -101,7 +102,7 @@ def _data_outputs(manifest: Manifest) -> list[str]:
     names = [
         name
         for name, output in manifest.outputs.items()
-        if output.kind in DATA_KINDS and output.files
+        if output.kind in DATA_KINDS and output.count
         and (output.rows or not all(file.path.endswith(".parquet") for file in output.files))
     ]  # fmt: skip
     if not names:

@@ -281,8 +281,8 @@ def _schema(tables: Mapping[str, Table]) -> list[dict[str, Any]]:
 
 def _statistics(manifest: Manifest, output: str) -> dict[str, int]:
     content = manifest.outputs[output]
-    counts = {"size": content.bytes, "fileCount": len(content.files)}
-    if any(file.rows is not None for file in content.files):
+    counts = {"size": content.bytes, "fileCount": content.count}
+    if content.rows or any(file.rows is not None for file in content.files):
         counts["rowCount"] = content.rows
     return counts
 

@@ -246,7 +246,7 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
             _telemetry_value(step, "gpu_seconds"),
             _telemetry_value(step, "peak_memory_bytes") / 1e6 or None,
             manifest_of(step).size / 1e6,
-            sum(len(output.files) for output in manifest_of(step).outputs.values()),
+            manifest_of(step).count_files,
         )
         for step in steps
     ]

@@ -370,7 +370,7 @@ def artifact_tables(subject: Subject, manifest: Manifest) -> list[Figure]:
         for r in references
     )
     outputs = tuple(
-        (name, o.kind, len(o.files), o.rows or None, o.bytes / 1e6, o.digest[:12])
+        (name, o.kind, o.count, o.rows or None, o.bytes / 1e6, o.digest[:12])
         for name, o in manifest.outputs.items()
     )
     tables = [

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.file_table import File
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import kind_named
-from artifacts_schema.manifest import File, InputRef, Manifest
+from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import ancestors

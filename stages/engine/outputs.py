@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from artifacts_schema.errors import Stopped
+from artifacts_schema.file_table import File
 from artifacts_schema.identity import interim_key
 from artifacts_schema.kinds import kind_named
-from artifacts_schema.manifest import File, Interim, InterimOf, Manifest
+from artifacts_schema.manifest import Interim, InterimOf, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend, HashingWriter
 from artifacts_schema.store.cache import download

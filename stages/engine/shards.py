@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from signal import SIGKILL
-from typing import Any
+from typing import Any, NamedTuple
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store import layout
@@ -29,6 +29,18 @@ from stages.engine.workers import Pool, WorkerCrash
 
 SILENT_TRIES = 3
 """Workers that may be ended at one shard because they did nothing."""
+
+
+class Finished(NamedTuple):
+    """What the record of a shard says: parsed once, for a map may have a hundred thousand."""
+
+    value: dict[str, Any]
+    written: list[Written]
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Finished:
+        """From the JSON object that `record_of` wrote."""
+        return cls(record["value"], [Written.from_plain(item) for item in record["files"]])
 
 
 @dataclass
@@ -54,8 +66,7 @@ class ShardMap:
     """Learns what earlier attempts spent on the shards that are done."""
     elsewhere: bool = False
     """Whether the workers are on other machines: then this process does no shard, not even one."""
-    _done: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
-    """Records of the finished shards."""
+    _done: dict[str, Finished] = field(default_factory=dict, init=False)
     _total: int = field(default=0, init=False)
     _rows: Counter[str] = field(default_factory=Counter, init=False)
     """Rows of tables by output, in shards that were done now."""
@@ -68,8 +79,6 @@ class ShardMap:
         if len(set(ids)) != len(ids):
             raise ValueError(f"map '{self.name}': ids of items are not unique")
         self._done, self._total = self._finished(ids), len(ids)
-        for record in self._done.values():
-            self.meter.continued += Spent(*record.get("spent", ()))
         waiting = [item for item in items if item.id not in self._done]
         self.progress(len(self._done), self._total, self._rows)
         alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None
@@ -78,8 +87,7 @@ class ShardMap:
         folder = layout.work(self.key, "shards", self.name)
         run(MapCommon(function, shared, self.backend, folder, self.kinds), waiting)
         results = [self._result(name) for name in ids]
-        records = [self._done[name] for name in ids]
-        written = [Written.from_plain(item) for record in records for item in record["files"]]
+        written = [item for name in ids for item in self._done[name].written]
         return results, [item for item in written if item.output is not None]
 
     def _run_inline(self, common: MapCommon, items: Sequence[Item]) -> None:
@@ -156,20 +164,20 @@ class ShardMap:
         record = record_of(value, written, self.code, (round(cpu, 3), round(gpu, 3)))
         self.backend.replace(self._path(name), record)
         hit_failpoint("shard recorded")
-        self._done[name] = json.loads(record)
+        self._done[name] = Finished.from_record(json.loads(record))
         for item in written:
             if item.output is not None and item.file.rows:
                 self._rows[item.output] += item.file.rows
         self.progress(len(self._done), self._total, self._rows)
 
-    def _finished(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Records of shards that this same program finished and whose files are still whole."""
+    def _finished(self, ids: Sequence[str]) -> dict[str, Finished]:
+        """The shards that this same program finished and whose files are still whole."""
         folder = layout.work(self.key, "shards", self.name)
         there = {f"{folder}/{n}": e.bytes for n, e in self.backend.listing(folder).items()}
         paths = {self._path(name): name for name in ids}
         begun = layout.work(self.key, "done", self.name)
         recorded = {f"{begun}/{name}" for name in self.backend.files(begun)} & paths.keys()
-        records = {}
+        finished = {}
         for path, raw in self.backend.read_many(sorted(recorded)).items():
             try:
                 record = json.loads(raw)
@@ -177,10 +185,11 @@ class ShardMap:
                 continue
             if record.get("code") != self.code:
                 continue
-            files = [Written.from_plain(item) for item in record["files"]]
-            if all(there.get(item.place) == item.file.bytes for item in files):
-                records[paths[path]] = record
-        return records
+            one = Finished.from_record(record)
+            if all(there.get(item.place) == item.file.bytes for item in one.written):
+                finished[paths[path]] = one
+                self.meter.continued += Spent(*record.get("spent", ()))
+        return finished
 
     def _check_stop(self) -> None:
         if self.stopping():
@@ -191,10 +200,9 @@ class ShardMap:
             )
 
     def _result(self, name: str) -> ShardResult:
-        record = self._done[name]
-        written = [Written.from_plain(item) for item in record["files"]]
-        files = {(item.output, item.file.path): item for item in written}
-        return ShardResult(name, record["value"], self.backend, files)
+        done = self._done[name]
+        files = {(item.output, item.file.path): item for item in done.written}
+        return ShardResult(name, done.value, self.backend, files)
 
     def _path(self, name: str) -> str:
         return layout.work(self.key, "done", self.name, f"{name}.json")

@@ -26,8 +26,9 @@ from typing import Any
 
 from artifacts_schema import errors
 from artifacts_schema.errors import EXIT_OK, IngotError, Stopped, StoreError
+from artifacts_schema.file_table import File
 from artifacts_schema.identity import short
-from artifacts_schema.manifest import Conservation, File
+from artifacts_schema.manifest import Conservation
 from artifacts_schema.store.commit import Attempt
 from stages.engine.context import Context, RunReport
 from stages.engine.hangs import HangMonitor

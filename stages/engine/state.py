@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts_schema.errors import CorruptArtifact, StoreError
+from artifacts_schema.file_table import File
 from artifacts_schema.files import exists, list_names
-from artifacts_schema.manifest import File
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, fsync_folder
 from artifacts_schema.store.cache import download

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from artifacts_schema.file_table import File
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import KINDS
-from artifacts_schema.manifest import File
 from stages.export.config import DatasetConfig
 
 CROISSANT = "croissant.json"

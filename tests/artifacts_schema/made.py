@@ -20,16 +20,45 @@ def make(store, name, data=b"{}", *, inputs=None, libraries=None, reproducible="
         file.write(data)
     return commit(
         store,
-        Manifest(
-            stage=stage,
-            version=1,
-            key=key,
+        manifest_of(
+            attempt,
+            name,
             reproducible=reproducible,
-            config={"name": name},
-            identity={"name": name},
             inputs=inputs or {},
-            outputs=attempt.outputs(),
-            attempt=attempt.name,
             code=Code(digest="0" * 64, libraries=libraries or {}),
         ),
     )
+
+
+def manifest_of(attempt, name, **fields):
+    """The manifest of an attempt at what `make` makes under this name."""
+    defaults = {
+        "reproducible": "bytes",
+        "inputs": {},
+        "code": Code(digest="0" * 64, libraries={}),
+    }
+    return Manifest(
+        stage=attempt.stage,
+        version=1,
+        key=attempt.key,
+        config={"name": name},
+        identity={"name": name},
+        outputs=attempt.outputs(),
+        attempt=attempt.name,
+        **{**defaults, **fields},
+    )
+
+
+def write_many(store, name, files, data=b"x", *, stage="s"):
+    """An attempt with so many files, `00000.json` and on, in two outputs by turns."""
+    kinds = {"one": "snapshot", "two": "snapshot"}
+    attempt = Attempt(store.backend, stage, key_of(name, stage=stage), kinds)
+    for number in range(files):
+        with attempt.create(("one", "two")[number % 2], f"files/{number:05d}.json") as file:
+            file.write(data * (number + 1))
+    return attempt
+
+
+def make_many(store, name, files, data=b"x"):
+    """An artifact of `write_many`."""
+    return commit(store, manifest_of(write_many(store, name, files, data), name))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
-from artifacts_schema.manifest import File
+from artifacts_schema.file_table import File
 from artifacts_schema.store import cache
 from artifacts_schema.store.backend import LocalBackend
 from artifacts_schema.store.cache import cache_folder, cached_copy, size_limit

@@ -327,7 +327,7 @@ def test_no_manifest_is_linked_before_its_payload_and_all_folders_on_the_way_are
 
 
 def test_finished_shards_that_are_linked_are_flushed_under_their_new_names(folder, monkeypatch):
-    from artifacts_schema.manifest import File
+    from artifacts_schema.file_table import File
 
     with folder.backend.create("work/k/shards/1.json") as file:
         file.write(b"{}")

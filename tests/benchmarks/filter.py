@@ -32,8 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from artifacts_schema.file_table import File
 from artifacts_schema.kinds import KINDS
-from artifacts_schema.manifest import File
 from artifacts_schema.store.remote import backend_at
 from stages.engine.inputs import Input
 from stages.engine.outputs import TableWriter

@@ -23,8 +23,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pyarrow as pa
 
+from artifacts_schema.file_table import File
 from artifacts_schema.kinds import KINDS, sidecar_folder
-from artifacts_schema.manifest import File
 from stages.engine.inputs import Input
 from stages.filter.config import DuplicatesPolicy
 from stages.filter.document_ids import DocumentIds

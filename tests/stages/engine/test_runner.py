@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
+from forks import in_fork
 
 from artifacts_schema.errors import (
     CorruptArtifact,
@@ -15,6 +18,8 @@ from artifacts_schema.errors import (
     UsageError,
 )
 from artifacts_schema.store import Store, failpoints, layout
+from artifacts_schema.store.gc import collect, plan_gc
+from artifacts_schema.store.verify import verify
 from stages.engine import Context
 from stages.engine.protocol import register
 from stages.engine.runner import run_stage as run_spec
@@ -135,6 +140,32 @@ def test_a_run_that_kept_nothing_yet_is_no_resume_state(store, monkeypatch):
         except (Killed, Stopped):
             assert store.backend.files(f"work/{spec.key}/lease")
         assert not store.work_state(spec.key).exists
+
+
+@pytest.mark.parametrize("point", ["file table written", "before manifest", "manifest linked"])
+def test_a_stage_killed_around_its_file_table_gives_the_same_artifact(tmp_path, point):
+    """101 files are more than a manifest lists; the run dies by SIGKILL at the point."""
+    register(Make)
+    spec = StageSpec.make(Make, {"shards": 101, "rows": 1}, {}, {"workers": 1})
+    store = Store.open(str(tmp_path / "store"))
+
+    def run_and_die():
+        failpoints.on_failpoint = lambda reached: (
+            os.kill(os.getpid(), SIGKILL) if reached == point else None
+        )
+        run_spec(store, spec)
+
+    assert in_fork(run_and_die) == -SIGKILL
+    outcome = run_spec(store, spec)
+    assert outcome.reused == (point == "manifest linked")
+    made, fresh = outcome.manifest, run_spec(Store.open(f"{store.url}-fresh"), spec).manifest
+    assert made.file_table == fresh.file_table
+    assert made.outputs["exclusions"].files == fresh.outputs["exclusions"].files
+    assert len(made.outputs["exclusions"].files) == 101
+    store.set_ref("made", *made.name)
+    collect(store, plan_gc(store, min_age_seconds=-60))
+    assert store.backend.folders(layout.payload(*made.name)) == [made.attempt]
+    assert verify(store, made) == []
 
 
 @pytest.mark.parametrize("error", [OSError(2, "No such file or directory"), KeyError("x")])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.manifest import File
+from artifacts_schema.file_table import File
 from artifacts_schema.store.remote import backend_at
 from stages.engine import Input, Shard
 from stages.engine.dask_worker import SharedFolder, _Process, _take_common

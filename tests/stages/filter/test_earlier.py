@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.file_table import File
 from artifacts_schema.kinds import KINDS
-from artifacts_schema.manifest import File
 from stages.engine.inputs import Input
 from stages.filter import duplicates as duplicate_tables
 from stages.filter.config import DuplicatesPolicy

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from written_shards import every, write_shards
 
-from artifacts_schema.manifest import File
+from artifacts_schema.file_table import File
 from artifacts_schema.store.backend import LocalBackend
 from stages.engine.inputs import Input
 from stages.training import token_shards
