@@ -7,6 +7,10 @@ that signing would have written for one shard of these documents. A shard of a m
 holds two generations, and a shard that stays alone is copied.
 
 A process holds one run of documents, or some pairs; neither grows with the index.
+
+`dedup` joins small shards of its own in the same way before it reads ranges of keys and digests:
+every task of a range reads a piece of every shard, so that without it tasks times shards grows with
+the square of the shards. The index that it writes keeps the shards of its documents.
 """
 
 from __future__ import annotations
@@ -43,13 +47,17 @@ if TYPE_CHECKING:
     from stages.dedup.index_record import Index
     from stages.dedup.presets import Settings
     from stages.dedup.sorted_runs import SortedRun
-    from stages.engine import ShardOutput, ShardResult
+    from stages.engine import Context, ShardOutput, ShardResult
 
 MERGED_DOCUMENTS = 1 << 20
 """Documents at most of a shard that is joined from smaller ones."""
 MERGED_PAIRS = 1 << 22
 """Pairs at most of a file that is joined from smaller ones: 104 MiB."""
 PAIRS_AT_ONCE = 1 << 17
+SMALL_DOCUMENTS = 1 << 11
+"""Documents at most of a shard that `dedup` joins with its neighbours before it reads ranges."""
+SMALL_SHARDS = 256
+"""Shards at most that it joins: one task reads them all."""
 _OUTPUT = "dedup_index"
 
 
@@ -90,17 +98,76 @@ def joined_shards(generation: Generation, place: int) -> list[JoinedShard]:
     ]
 
 
+def join_small_shards(
+    context: Context, generations: Sequence[Generation], settings: Settings, *, verified: bool
+) -> list[Generation]:
+    """The generations with their small neighbouring shards joined, in scratch files.
+
+    Documents keep their order, so their numbers stay; larger shards stay as they are.
+    """
+    joined: list[list[IndexShard | JoinedShard]] = []
+    for place, generation in enumerate(generations):
+        groups = _small_groups(generation.shards)
+        joined.append(
+            [
+                group[0]
+                if len(group) == 1
+                else JoinedShard(
+                    f"{place:05d}-{number:05d}", f"{place:05d}/{number:05d}", tuple(group)
+                )
+                for number, group in enumerate(groups)
+            ]
+        )
+    items = [one for shards in joined for one in shards if isinstance(one, JoinedShard)]
+    if not items:
+        return list(generations)
+    results = context.map(join_shards, items, settings=settings, verified=verified, output=None)
+    made = {
+        item.id: _index_shard(item, result, output=None)
+        for item, result in zip(items, results, strict=True)
+    }
+    return [
+        replace(
+            generation,
+            shards=tuple(made[one.id] if isinstance(one, JoinedShard) else one for one in shards),
+        )
+        for generation, shards in zip(generations, joined, strict=True)
+    ]
+
+
+def _small_groups(shards: Sequence[IndexShard]) -> list[list[IndexShard]]:
+    """The shards in order; small neighbours together."""
+    groups: list[list[IndexShard]] = []
+    is_open = False
+    for shard in shards:
+        is_small = shard.documents <= SMALL_DOCUMENTS
+        if is_open and is_small and len(groups[-1]) < SMALL_SHARDS:
+            groups[-1].append(shard)
+        else:
+            groups.append([shard])
+        is_open = is_small
+    return groups
+
+
 def join_shards(
-    item: JoinedShard, out: ShardOutput, *, settings: Settings, verified: bool
+    item: JoinedShard,
+    out: ShardOutput,
+    *,
+    settings: Settings,
+    verified: bool,
+    output: str | None = _OUTPUT,
 ) -> dict[str, Any]:
-    """Write the files of a joined shard; returns its `documents`, `run`, `compared` and `kept`."""
+    """Write the files of a joined shard to `output`, or as scratch files where it is None.
+
+    Returns its `documents`, `run`, `compared` and `kept`.
+    """
     parts = [part for part in PARTS if verified or part not in VERIFYING]
     copied: Sequence[Part] = ("shingles",) if verified else ()
     if len(item.shards) == 1:
         copied = parts
     with ExitStack() as stack:
         files: dict[Part, Any] = {
-            part: stack.enter_context(out.open(_OUTPUT, f"{item.stem}.{part}")) for part in parts
+            part: stack.enter_context(_opened(out, output, f"{item.stem}.{part}")) for part in parts
         }
         for part in copied:
             for shard in item.shards:
@@ -115,6 +182,10 @@ def join_shards(
             writer.add(signed)
         writer.flush()
         return _counts(writer.documents, run, writer.compared, writer.kept)
+
+
+def _opened(out: ShardOutput, output: str | None, path: str) -> Any:
+    return out.open_scratch(path) if output is None else out.open(output, path)
 
 
 def _counts(documents: int, run: int, compared: Sequence[int], kept: int) -> dict[str, Any]:
@@ -177,22 +248,26 @@ def merged_generations(
     """The generations of the merged index, from what `join_shards` returned for `items`."""
     shards: dict[str, list[IndexShard]] = {one.folder: [] for one in generations}
     for item, result in zip(items, results, strict=True):
-        value = result.value
-        one = replace(
-            item.shards[0],
-            documents=value["documents"],
-            run=value["run"],
-            compared=tuple(value["compared"]),
-            kept=value["kept"],
-            stem=item.stem,
-            source=result,
-            output=_OUTPUT,
-        )
-        shards[item.stem.split("/")[0]].append(one)
+        shards[item.stem.split("/")[0]].append(_index_shard(item, result, output=_OUTPUT))
     return [
         replace(generation, shards=tuple(shards[generation.folder]), indexed=False)
         for generation in generations
     ]
+
+
+def _index_shard(item: JoinedShard, result: ShardResult, *, output: str | None) -> IndexShard:
+    """The shard that `join_shards` wrote."""
+    value = result.value
+    return replace(
+        item.shards[0],
+        documents=value["documents"],
+        run=value["run"],
+        compared=tuple(value["compared"]),
+        kept=value["kept"],
+        stem=item.stem,
+        source=result,
+        output=output,
+    )
 
 
 # Pairs -------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stages.dedup.config import Budget
     from stages.dedup.exact import Classes
     from stages.dedup.index import Corpus
+    from stages.dedup.index_files import IndexShard
     from stages.dedup.presets import Settings
     from stages.engine import Context, ShardOutput, ShardResult
 
@@ -315,9 +316,18 @@ class WrittenTables:
 
 
 def write_tables(
-    context: Context, corpus: Corpus, classes: Classes, compared: ComparedDocuments, memory: Budget
+    context: Context,
+    corpus: Corpus,
+    shards: Sequence[IndexShard],
+    classes: Classes,
+    compared: ComparedDocuments,
+    memory: Budget,
 ) -> WrittenTables:
-    """Write a `duplicates` table for each new shard, and its pairs into a kept index."""
+    """Write a `duplicates` table for each new shard, and its pairs into a kept index.
+
+    `shards` are those of the documents, with the same numbers as in `corpus`, which may have joined
+    small ones.
+    """
     config = context.config
     keeps_pairs = config.index and config.verify
     items = [
@@ -329,7 +339,7 @@ def write_tables(
             table=f"{shard.stem}.parquet",
             pairs=f"pairs/{shard.id}.pairs" if keeps_pairs else None,
         )
-        for shard in corpus.shards
+        for shard in shards
         if not corpus.sources[shard.generation].indexed
     ]
     written = context.map(

@@ -36,7 +36,12 @@ class Dedup(Stage):
         "passage_index": "passage_index",
     }
     libraries = ("duckdb", "numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")
-    worker_modules = ("stages.dedup.passages", "stages.dedup.pipeline", "stages.dedup.signing")
+    worker_modules = (
+        "stages.dedup.merging",
+        "stages.dedup.passages",
+        "stages.dedup.pipeline",
+        "stages.dedup.signing",
+    )
     handles_documents = True
     Config, Execution = DedupConfig, DedupExecution
 
@@ -49,6 +54,7 @@ class Dedup(Stage):
         from stages.dedup.config import memory_budget
         from stages.dedup.exact import find_exact_classes
         from stages.dedup.index_record import build_corpus, index_record, read_indexes
+        from stages.dedup.merging import join_small_shards
         from stages.dedup.passage_files import read_passage_indexes
         from stages.dedup.passages import find_passages
         from stages.dedup.pipeline import compare_documents, make_statistics, write_tables
@@ -71,15 +77,16 @@ class Dedup(Stage):
         signed = context.map(
             sign_shard, shards, settings=settings, index=config.index, verify=config.verify
         )
-        corpus = build_corpus(
-            indexes, generations(documents, shards, signed, index=config.index), settings
-        )
+        new = generations(documents, shards, signed, index=config.index)
+        by_shard = build_corpus(indexes, new, settings)
+        joined = join_small_shards(context, new, settings, verified=config.verify)
+        corpus = build_corpus(indexes, joined, settings)
         classes = find_exact_classes(context, corpus, memory.rows)
         compared = compare_documents(context, corpus, classes, memory)
-        tables = write_tables(context, corpus, classes, compared, memory)
+        tables = write_tables(context, corpus, by_shard.shards, classes, compared, memory)
         record = index_record(
-            corpus.new,
-            corpus.knew,
+            by_shard.new,
+            by_shard.knew,
             settings,
             verified=config.verify,
             kept=config.index,

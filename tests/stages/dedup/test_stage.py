@@ -27,7 +27,7 @@ from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.dedup import config as memory
-from stages.dedup import pipeline, signing
+from stages.dedup import merging, pipeline, signing
 from stages.dedup.presets import PRESETS
 from stages.dedup.stage import Dedup
 from stages.filter.stage import Filter
@@ -227,6 +227,21 @@ def test_the_same_bytes_for_any_memory(
     monkeypatch.setitem(signing.sign_shard.__kwdefaults__, "text_bytes", 999)
     again = run_stage(Dedup, {}, {"documents": [documents]}, force=True)
     assert again.outputs == plain.outputs
+
+
+@pytest.mark.parametrize("limits", [(-1, 256), (50, 256), (1_000, 2)])
+def test_joining_small_shards_changes_no_byte(
+    run_stage: Make,
+    dedup: Make,
+    documents: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: tuple[int, int],
+) -> None:
+    """None joined; the large last one left alone; two at a time. By default all are one."""
+    monkeypatch.setattr(merging, "SMALL_DOCUMENTS", limits[0])
+    monkeypatch.setattr(merging, "SMALL_SHARDS", limits[1])
+    again = run_stage(Dedup, {}, {"documents": [documents]}, force=True)
+    assert again.outputs == dedup().outputs
 
 
 def test_runs_of_the_index_change_no_table(
