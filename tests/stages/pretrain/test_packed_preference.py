@@ -211,14 +211,24 @@ def test_the_preflight_tries_a_batch_and_the_isolation_of_answers(prefer, caplog
     assert any("dry batch" in line for line in caplog.messages)
 
 
-def test_the_isolation_trial_finds_answers_that_see_each_other(pack, read_input, model):
-    """The trial is of the two answers of one pair: the chosen one is changed."""
+def test_neither_answer_of_a_pair_sees_the_other(pack, read_input, model):
+    """Other tokens in the chosen answer leave the rejected one's logits as they are, to the bit."""
     shards = TokenShards([read_input(pack(pairs()), "train")])
     batch = shards.batch(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    row = two_documents(Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL))
-    assert row is not None
-    answers = PackedAnswers.from_rows(row)
-    assert answers.pairs_B.tolist() == [len(np.unique(row.documents_BL[row.documents_BL >= 0])) / 2]
+    rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
+    assert two_documents(rows) is not None, "the pre-flight has a row to try"
+    tokens, documents = (
+        torch.from_numpy(one.astype(np.int64)) for one in (batch.tokens_BL, batch.documents_BL)
+    )
+    other = torch.where(documents == 0, tokens.flip(1) % 300, tokens)
+    rejected = documents == 1
+    assert not torch.equal(other, tokens)
+    one_text = torch.where(documents < 0, documents, 0)
+    with torch.no_grad():
+        apart = [model(one, documents_BL=documents) for one in (tokens, other)]
+        joined = [model(one, documents_BL=one_text) for one in (tokens, other)]
+    assert torch.equal(apart[0][rejected], apart[1][rejected])
+    assert not torch.allclose(joined[0][rejected], joined[1][rejected])
 
 
 def test_an_answer_without_the_other_is_corrupt():
