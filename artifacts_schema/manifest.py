@@ -51,13 +51,13 @@ class Output(Record):
     kind: str
     kind_version: int
     digest: str
-    listed: tuple[File, ...] | None = Field(default=None, alias="files")
+    entries: tuple[File, ...] | None = Field(default=None, alias="files")
     totals: Totals | None = None
     _table: tuple[FileTable, str] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _check_form(self) -> Self:
-        if (self.listed is None) == (self.totals is None):
+        if (self.entries is None) == (self.totals is None):
             raise ValueError("an output has either a list of files or their totals")
         return self
 
@@ -74,8 +74,8 @@ class Output(Record):
 
         Their number, bytes and rows are known without reading that.
         """
-        if self.listed is not None:
-            return self.listed
+        if self.entries is not None:
+            return self.entries
         if self._table is None:
             raise ValueError("the manifest was not opened by a store: it has no file table")
         table, name = self._table
@@ -84,7 +84,7 @@ class Output(Record):
     @property
     def count(self) -> int:
         """Number of files."""
-        return len(self.listed) if self.listed is not None else self._sum.count
+        return len(self.entries) if self.entries is not None else self._sum.count
 
     @property
     def bytes(self) -> int:
@@ -299,9 +299,9 @@ class Manifest(Record):
         if tabled != (self.schema_version == TABLE_SCHEMA):
             contradictions.append("its schema version is not that of its form")
         for name, output in self.outputs.items():
-            if tabled != (output.listed is None):
+            if tabled != (output.entries is None):
                 contradictions.append(f"output '{name}' and the manifest disagree on a file table")
-            files = ((f.path, f.bytes, f.sha256) for f in output.listed or ())
+            files = ((f.path, f.bytes, f.sha256) for f in output.entries or ())
             if not tabled and files_digest(files) != output.digest:
                 contradictions.append(f"the digest of output '{name}' does not match its file list")
         if self.key != self._expected_key():
@@ -326,8 +326,7 @@ class Manifest(Record):
 
 def count_files(raw: bytes) -> int:
     """About how many payload files a stored manifest names, though it be damaged."""
-    listed = raw.count(b'"sha256"')
-    return listed + sum(map(int, _TOTAL.findall(raw)))
+    return raw.count(b'"sha256"') + sum(map(int, _TOTAL.findall(raw)))
 
 
 def _checksum(value: Mapping[str, Any]) -> str:

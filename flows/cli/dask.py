@@ -106,7 +106,7 @@ def dask(
         closing = threading.Thread(target=cluster.close, daemon=True)
         closing.start()
         closing.join(CLOSE_SECONDS)
-        if closing.is_alive():  # It waits for a worker that starts, which ends with this process.
+        if ended.is_set():  # Threads of Dask may wait for a worker that starts.
             os._exit(0)
 
 

@@ -248,8 +248,8 @@ def _account_for_rows(
     check_bad_share(lost.total(), total, context.config.max_bad_share, samples, where=role)
     if not learnt:
         raise InputError("no token would be learnt", where=role, hint=hint)
-    left_out = {reason: lost[reason] for reason in dropped if lost[reason]}
-    return _RowAccount(total, kept, learnt, reasons, unused, left_out)
+    counts = {reason: lost[reason] for reason in dropped if lost[reason]}
+    return _RowAccount(total, kept, learnt, reasons, unused, counts)
 
 
 def _report_rows(context: Context, account: _RowAccount, **more: int) -> None:

@@ -42,6 +42,8 @@ FURTHER_STEPS = (
     "reference",
     "preference",
     "reward",
+    "pack_preferences",
+    "packed_preference",
     "prompt_tuning",
     "teacher",
     "student",

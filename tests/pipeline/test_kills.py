@@ -51,6 +51,8 @@ STEPS = [
     "reference",
     "preference",
     "reward",
+    "pack_preferences",
+    "packed_preference",
     "prompt_tuning",
     "teacher",
     "student",

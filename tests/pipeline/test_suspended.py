@@ -30,6 +30,7 @@ WITHOUT_SHARDS = {
     "reference": "checkpoint files written",
     "preference": "checkpoint written",
     "reward": "checkpoint written",
+    "packed_preference": "measured",
     "prompt_tuning": "checkpoint written",
     "import_scores": "payload written",
     "score": "payload written",
