@@ -18,6 +18,7 @@ import logging
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ PART_ROWS = 1 << 16
 MOST_ROWS = 1 << 32
 _VERSION, _LIST = 1, "parts.json"
 _RECORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("row", "<u4")])
+_BYTES_RECORD = np.dtype([("id", "S16"), ("row", "<u4")])
+"""The same 20 bytes; ids compare as bytes."""
 _HEX_DIGITS = 32
 log = logging.getLogger("ingot.analysis")
 
@@ -52,8 +55,8 @@ class IdIndex:
     least_ids: tuple[str, ...]
     """The least id of each part."""
     checksums: tuple[str, ...]
-    _held: dict[int, tuple[list[str], list[int]]] = field(default_factory=dict, repr=False)
-    """Ids and rows of the part that was read last: ids that are looked for are in order."""
+    _held: dict[int, NDArray[Any]] = field(default_factory=dict, repr=False)
+    """The part that was read last: ids that are looked for are in order."""
 
     def find(self, doc_id: str) -> list[tuple[str, int]]:
         """Table and row of each row with this id."""
@@ -67,25 +70,27 @@ class IdIndex:
     def _between(self, low: str, high: str) -> list[tuple[str, tuple[str, int]]]:
         """Of ids from `low` to `high`; an id may fill several parts."""
         first = max(bisect_left(self.least_ids, low) - 1, 0)
-        results = []
+        results: list[tuple[str, tuple[str, int]]] = []
         for part in range(first, bisect_right(self.least_ids, high)):
-            ids, rows = self._read(part)
-            for place in range(bisect_left(ids, low), bisect_right(ids, high)):
-                results.append((ids[place], self._place(rows[place])))
+            records = self._read(part)
+            begin = np.searchsorted(records["id"], bytes.fromhex(low), "left")
+            end = np.searchsorted(records["id"], bytes.fromhex(high), "right")
+            own = records[begin:end]
+            rows = own["row"].tolist()
+            results += zip(_hex(own), map(self._place, rows), strict=True)
         return results
 
     def _place(self, row: int) -> tuple[str, int]:
         table = bisect_right(self.starts, row) - 1
         return self.paths[table], row - self.starts[table]
 
-    def _read(self, part: int) -> tuple[list[str], list[int]]:
+    def _read(self, part: int) -> NDArray[Any]:
         if part not in self._held:
             data = self.source.backend.read(f"{self.folder}/{part:06d}.ids")
             if _checksum(data) != self.checksums[part]:
                 raise _Damaged
-            records = np.frombuffer(data, _RECORD)
             self._held.clear()
-            self._held[part] = _hex(records), records["row"].tolist()
+            self._held[part] = np.frombuffer(data, _BYTES_RECORD)
         return self._held[part]
 
 
@@ -144,10 +149,12 @@ def _load(source: Input, folder: str, paths: tuple[str, ...]) -> IdIndex | None:
 def _build(source: Input, folder: str, paths: tuple[str, ...], column: str) -> bool:
     """Make the index; False where ids are of another sort or the store cannot be written."""
     with tempfile.TemporaryDirectory(prefix="ingot-ids-") as scratch:
-        starts = _divide(source, paths, column, Path(scratch))
-        if starts is None:
-            return False
         try:
+            # First, since all ids are read for nothing where nothing can be written.
+            source.backend.replace(f"{folder}/begun", b"")
+            starts = _divide(source, paths, column, Path(scratch))
+            if starts is None:
+                return False
             parts: list[tuple[str, str]] = []
             for records in _sorted_parts(Path(scratch)):
                 data = records.tobytes()
@@ -165,6 +172,9 @@ def _build(source: Input, folder: str, paths: tuple[str, ...], column: str) -> b
         except (IngotError, OSError) as error:
             log.warning("no index of ids can be written: %s", error)
             return False
+        finally:
+            with suppress(IngotError, OSError):
+                source.backend.remove(f"{folder}/begun")
     return True
 
 
@@ -223,8 +233,8 @@ def _id_bytes(ids: pa.Array) -> NDArray[np.uint8] | None:
 
 
 def _hex(records: NDArray[Any]) -> list[str]:
-    pairs = zip(records["high"].tolist(), records["low"].tolist(), strict=True)
-    return [f"{high:016x}{low:016x}" for high, low in pairs]
+    ids = records.view(_BYTES_RECORD)["id"]
+    return [one.ljust(16, b"\0").hex() for one in ids.tolist()]
 
 
 def _canonical(plain: dict[str, Any]) -> bytes:

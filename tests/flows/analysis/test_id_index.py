@@ -158,6 +158,9 @@ def test_where_nothing_can_be_written_tables_are_searched(many, read_input, monk
 
     source = read_input(*many())
     monkeypatch.setattr(LocalBackend, "replace", refuse)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(source), "open", lambda self, path: pytest.fail("ids are read"))
+        assert find_ids(source, "doc_id", "*.parquet", [doc_id(1)]) is None
     assert find_ids(source, "doc_id", "*.parquet", [doc_id(1)]) is None
     rows = list(find_all_rows(source, "*.parquet", [doc_id(90)], ["url"]))
     assert rows == [("00002.parquet", 10, {"doc_id": doc_id(90), "url": "http://a/10"})]
