@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from time import sleep
 
 import click
 
@@ -13,6 +14,8 @@ from artifacts_schema.config import parse_size
 from artifacts_schema.errors import UsageError
 from flows.cli.output import echo
 
+LOOK_SECONDS = 0.2
+"""How often a signal is looked for."""
 CLOSE_SECONDS = 15.0
 """How long the end of a cluster is waited for."""
 
@@ -92,21 +95,22 @@ def dask(
         time=time,
         directives=directives,
     )
-    ended = threading.Event()
+    ended: list[int] = []  # An event's lock may be held where a handler would set it.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, lambda number, _: ended.append(number))
     cluster = start_cluster(plan, path)
     try:
         echo(f"a Dask cluster listens at {cluster.scheduler_address}")
         echo(f"steps use it by execution: {{engine: dask, scheduler_file: {path}/scheduler.json}}")
         echo("Ctrl-C ends it")
-        ended.wait()
+        while not ended:
+            sleep(LOOK_SECONDS)
     finally:
         remove_files(path)
         closing = threading.Thread(target=cluster.close, daemon=True)
         closing.start()
         closing.join(CLOSE_SECONDS)
-        if ended.is_set():  # Threads of Dask may wait for a worker that starts.
+        if ended:  # Threads of Dask may wait for a worker that starts.
             os._exit(0)
 
 
