@@ -228,9 +228,17 @@ def stage_names() -> list[str]:
 
 
 def stage_named(name: str) -> type[Stage]:
-    """The stage called `name`. UsageError if there is none, or if it does not import."""
+    """The stage called `name`. UsageError if there is none, or if it does not import.
+
+    IngotError where none is installed at all: no name could be right.
+    """
     if name in _registered:
         return _registered[name]
+    if not _installed():
+        raise IngotError(
+            "no stage is installed: Ingot runs from a folder that is not installed",
+            hint="pip install FOLDER, or start the `ingot` of the environment that has it",
+        )
     if name not in _installed():
         raise UsageError(f"no stage '{name}'{did_you_mean(name, stage_names())}")
     return _load(name)

@@ -87,6 +87,18 @@ def test_a_wrong_command_is_one_line_and_exit_2(ingot, store, arguments, told):
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("command", [("plan",), ("stage", "choose")])
+def test_a_folder_that_is_not_installed_is_named_once_not_once_a_step(
+    ingot, recipe, monkeypatch, command
+):
+    """Stages are known by the entry points of installed packages, and so is Ingot itself."""
+    monkeypatch.setattr("stages.engine.protocol._installed", dict)
+    result = ingot(*command, *([recipe] if command == ("plan",) else []))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: no stage is installed: Ingot runs from a folder")
+    assert result.stderr.count("\n") == 1
+
+
 def test_debug_shows_the_traceback(ingot):
     result = ingot("show", "gone", "--debug")
     assert "Traceback (most recent call last)" in result.stderr

@@ -157,7 +157,11 @@ def test_steps_over_all_pairs_are_those_of_the_stage_that_packs_nothing(
         for one in (packed, plain)
     )
     assert held_out[0][2] > 0
-    np.testing.assert_allclose(held_out, held_out_wanted, rtol=1e-4, atol=1e-5)
+    for own, theirs in zip(held_out, held_out_wanted, strict=True):
+        # Before the first step the policy is the reference: which margins of 0 lie above 0 is
+        # rounding, and differs between the two on a GPU.
+        tied = own[0] == 0 and loss["name"] in ("sigmoid", "ipo_mean")
+        np.testing.assert_allclose(own[: 3 if tied else 4], theirs[: 3 if tied else 4], 1e-4, 1e-5)
     own, theirs = (weights_of(read_input, one) for one in (packed, plain))
     for name, values in theirs.items():
         torch.testing.assert_close(own[name], values, atol=2e-5, rtol=1e-4)
