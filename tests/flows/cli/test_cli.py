@@ -93,6 +93,7 @@ def test_a_folder_that_is_not_installed_is_named_once_not_once_a_step(
 ):
     """Stages are known by the entry points of installed packages, and so is Ingot itself."""
     monkeypatch.setattr("stages.engine.protocol._installed", dict)
+    monkeypatch.setattr("stages.engine.protocol._registered", {})
     result = ingot(*command, *([recipe] if command == ("plan",) else []))
     assert result.exit_code == 1
     assert result.stderr.startswith("error: no stage is installed: Ingot runs from a folder")
