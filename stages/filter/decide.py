@@ -134,10 +134,17 @@ class Copies:
     similarity: NDArray[np.float32]
     exact: NDArray[np.bool_]
 
-    def between(self, start: int, stop: int) -> Copies:
-        """Those of the documents `start : stop`."""
-        part = slice(start, stop)
-        return Copies(self.partner[part], self.similarity[part], self.exact[part])
+    def at(self, places: NDArray[np.int64]) -> Copies:
+        """Those of some documents."""
+        return Copies(self.partner[places], self.similarity[places], self.exact[places])
+
+    def spread(self, rows: NDArray[np.int64], documents: int) -> Copies:
+        """The same for so many documents, of which these are the `rows` and no other is a copy."""
+        partner = np.full(documents, -1, dtype=np.int64)
+        similarity = np.zeros(documents, dtype=np.float32)
+        exact = np.zeros(documents, dtype=bool)
+        partner[rows], similarity[rows], exact[rows] = self.partner, self.similarity, self.exact
+        return Copies(partner, similarity, exact)
 
 
 def decide_copies(

@@ -105,9 +105,12 @@ class DecidedShard:
     id: str
     shard: AlignedShard
     assessed: ShardResult
+    copy_rows: NDArray[np.int64]
+    """Documents that copy a kept one, …"""
     copies: Copies
+    """… what is known of each, and …"""
     partners: pa.StringArray
-    """doc_id of the kept partner; null for a document that is no copy."""
+    """… the doc_id of the one that is kept."""
     class_rows: NDArray[np.int64]
     """Documents that another one names the duplicate class of, and …"""
     class_names: pa.StringArray
@@ -144,7 +147,7 @@ def decided_shards(
     items, stop = [], 0
     for shard, result, holders in zip(shards, results, stay, strict=True):
         start, stop = stop, stop + shard.documents.rows
-        own = known.copies_among(copies, start, stop)
+        copy_rows, own = known.copies_among(copies, start, stop)
         low, high = np.searchsorted(rows, (start, stop))
         others = low + np.flatnonzero(classes.names[low:high] != np.arange(low, high))
         linked = classes.nodes_with_others(low, high)
@@ -153,9 +156,10 @@ def decided_shards(
                 id=shard.id,
                 shard=shard,
                 assessed=result,
+                copy_rows=copy_rows,
                 copies=own,
                 # Taken, not sliced: a pickled slice would carry the whole array along.
-                partners=ids.take(pa.array(own.partner, mask=own.partner < 0)),
+                partners=ids.take(pa.array(own.partner)),
                 class_rows=rows[others] - start,
                 class_names=ids.take(pa.array(classes.names[others])),
                 linked_rows=rows[linked] - start,
@@ -169,17 +173,26 @@ def decided_shards(
 def write_shard(item: DecidedShard, out: ShardOutput, *, config: FilterConfig) -> dict[str, Any]:
     """Write the kept documents of a shard and its ledger; return what was counted, by reason."""
     documents, names = item.shard.documents, reason_names(config)
-    final = add_copies(
-        read_findings(item.assessed), item.copies, names, config.duplicates.threshold
-    )
+    copies = item.copies.spread(item.copy_rows, documents.rows)
+    final = add_copies(read_findings(item.assessed), copies, names, config.duplicates.threshold)
     ids = documents.read(["doc_id"])["doc_id"]
     cuts = _shard_edits(item, ids, config)
     characters = _write_documents(item, out, final.passes, cuts)
     made = np.where(final.passes, cuts.counts, 0).astype(np.int32)
-    ledger = ledger_table(ids, names, final, item.partners, made, pa.array(characters))
+    partners = _spread_names(item.partners, item.copy_rows, documents.rows)
+    ledger = ledger_table(ids, names, final, partners, made, pa.array(characters))
     out.write_table("ledger", f"{sidecar_folder(documents.input.digest)}/{documents.path}", ledger)
     passages = cuts.counted(final.passes) if passage_views(config.views) else {}
     return {**count_ledger(ledger), **passages}
+
+
+def _spread_names(
+    names: pa.StringArray, rows: NDArray[np.int64], documents: int
+) -> pa.StringArray:
+    """`names` as those of some rows of all documents; null for others."""
+    places = np.full(documents, -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    return names.take(pa.array(places, mask=places < 0))
 
 
 @dataclass(frozen=True, eq=False)

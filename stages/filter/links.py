@@ -90,16 +90,13 @@ class KnownCopies:
             order = decision_order(own, len(policy.priority))
         return decide_copies(passes[self.rows], self.links, policy, order)
 
-    def copies_among(self, copies: Copies, start: int, stop: int) -> Copies:
-        """What `decide` found of the documents `start : stop`, those without a link included."""
+    def copies_among(
+        self, copies: Copies, start: int, stop: int
+    ) -> tuple[NDArray[np.int64], Copies]:
+        """Of the documents `start : stop` the rows, from `start` on, of copies, and these."""
         low, high = np.searchsorted(self.rows, (start, stop))
-        places = self.rows[low:high] - start
-        partner = np.full(stop - start, -1, dtype=np.int64)
-        similarity = np.zeros(stop - start, dtype=np.float32)
-        exact = np.zeros(stop - start, dtype=bool)
-        partner[places], similarity[places] = copies.partner[low:high], copies.similarity[low:high]
-        exact[places] = copies.exact[low:high]
-        return Copies(partner, similarity, exact)
+        places = low + np.flatnonzero(copies.partner[low:high] >= 0)
+        return self.rows[places] - start, copies.at(places)
 
     def classes(self) -> DuplicateClasses:
         """The duplicate class of each node.

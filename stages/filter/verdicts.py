@@ -90,12 +90,13 @@ def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
     assessments = [assess(shard, config, inputs.exclusions) for shard in shards]
     own = _join_findings([one.findings for one in assessments])
     linked = known.decide(own.passes, policy, [one.priority for one in assessments])
-    copies = known.copies_among(linked, 0, len(ids))
+    rows, copied = known.copies_among(linked, 0, len(ids))
+    copies = copied.spread(rows, len(ids))
     chat = [decide_chat(item, config, inputs.exclusions) for item in _aligned_chat(inputs, config)]
     final = add_copies(own, copies, names, policy.threshold)
     final = _join_findings([final, *(one.findings for one in chat)])
     partners = known.ids.take(pa.array(copies.partner, mask=copies.partner < 0))
-    rows = sum(len(one.ids) for one in chat)
+    undecided = sum(len(one.ids) for one in chat)
     chunks = [chunk for _, chunk in ids.batches()]
     all_ids = [pa.chunked_array(chunks, pa.string()), *(one.ids for one in chat)]
     assessed: list[Assessment | ChatAssessment] = [*assessments, *chat]
@@ -107,7 +108,7 @@ def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
         findings=final,
         kept=final.passes,
         first=first_failures(final),
-        partners=pa.concat_arrays([partners, pa.nulls(rows, pa.string())]),
+        partners=pa.concat_arrays([partners, pa.nulls(undecided, pa.string())]),
     )
 
 

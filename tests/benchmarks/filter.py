@@ -164,7 +164,8 @@ def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[
     stop, names = 0, reason_names(CONFIG)
     for shard, one in zip(shards, found, strict=True):
         start, stop = stop, stop + shard.documents.rows
-        own = known.copies_among(copies, start, stop)
+        rows, copied = known.copies_among(copies, start, stop)
+        own = copied.spread(rows, stop - start)
         partners = ids.take(pa.array(own.partner, mask=own.partner < 0))
         final: Findings = add_copies(one.findings, own, names, 0.8)
         edits = np.zeros(stop - start, dtype=np.int32)

@@ -4,8 +4,8 @@
 
 Shards of a million documents are made up as they are read: ids of 128 random bits, and a duplicates
 table in which a share of the documents has a verified partner in the same shard. Decided is as the
-stage does it in its own process: ids compared, links read, copies decided, classes named, all cut
-into shards. Told are CPU seconds, those of making the tables alone, and the peak of memory.
+stage does it in its own process: ids compared, links read, copies decided, classes named, and all
+of it cut into shards, which are held as they are until tasks write them. Told are CPU seconds, those of making the tables alone, and the peak of memory.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ import pyarrow as pa
 from artifacts_schema.file_table import File
 from artifacts_schema.kinds import KINDS, sidecar_folder
 from stages.engine.inputs import Input
-from stages.filter.config import DuplicatesPolicy
+from stages.filter.config import DuplicatesPolicy, FilterConfig
 from stages.filter.document_ids import DocumentIds
+from stages.filter.ledger import decided_shards
 from stages.filter.links import read_copies
+from stages.filter.sidecars import AlignedShard
 
 SHARD, GROUP = 1_000_000, 8_192 * 8
 HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
@@ -121,11 +123,12 @@ def main() -> None:
     clock.append(time.process_time())
     passes = np.ones(options.documents, dtype=bool)
     copies = known.decide(passes, policy)
-    classes = known.classes()
-    dropped = 0
-    for start in range(0, options.documents, SHARD):
-        stop = min(start + SHARD, options.documents)
-        dropped += int((known.copies_among(copies, start, stop).partner >= 0).sum())
+    shards = [AlignedShard(shard.id, (), (), None, shard) for shard in documents.shards()]
+    nothing: Any = None
+    items = decided_shards(
+        shards, [nothing] * len(shards), known, passes, copies, FilterConfig(duplicates=policy)
+    )
+    dropped = sum(len(item.copy_rows) for item in items)
     clock.append(time.process_time())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     expected = sum(
@@ -133,7 +136,7 @@ def main() -> None:
         for rows in (shard.rows for shard in documents.shards())
         for start in range(0, rows, GROUP)
     )
-    assert dropped == expected == int((classes.names != np.arange(len(classes.names))).sum())
+    assert dropped == expected == sum(len(item.class_rows) for item in items)
     made, compared, read, decided = np.diff(clock)
     print(
         f"{options.documents:,} documents, {len(known.rows):,} of them linked, {dropped:,} copies"

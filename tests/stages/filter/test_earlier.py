@@ -160,7 +160,8 @@ def run(
     known = read_copies(duplicates, [one.ledger for one in before], inputs, ids, policy)
     passes = np.array([d.passes for d in documents], dtype=bool)
     linked = known.decide(passes, policy)
-    found = known.copies_among(linked, 0, len(documents))
+    rows, copies = known.copies_among(linked, 0, len(documents))
+    found = copies.spread(rows, len(documents))
     kept = passes & (found.partner < 0)
     names, classes = known.ids.to_pylist(), known.classes()
     stays = {d.id: bool(k) for d, k in zip(documents, kept, strict=True)}
