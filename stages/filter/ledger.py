@@ -186,9 +186,7 @@ def write_shard(item: DecidedShard, out: ShardOutput, *, config: FilterConfig) -
     return {**count_ledger(ledger), **passages}
 
 
-def _spread_names(
-    names: pa.StringArray, rows: NDArray[np.int64], documents: int
-) -> pa.StringArray:
+def _spread_names(names: pa.StringArray, rows: NDArray[np.int64], documents: int) -> pa.StringArray:
     """`names` as those of some rows of all documents; null for others."""
     places = np.full(documents, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))

@@ -344,9 +344,10 @@ def find_pieces(visible: Visibility) -> Pieces:
     elif offsets_N1 is None:
         begins_N = first_of_piece(visible.documents_BL).flatten().nonzero().flatten()
         offsets_N1 = F.pad(begins_N, (0, 1), value=batch * length).int()
-    if "torch._dynamo" in sys.modules:
+    if not torch.compiler.is_compiling() and "torch._dynamo" in sys.modules:
         # Their number differs from batch to batch, and no kernel that torch compiles depends on it:
-        # one graph for all, from the first batch on.
+        # one graph for all, from the first batch on. Where a whole model is compiled, not its
+        # blocks, this runs inside the compiler, which refuses marks.
         torch._dynamo.mark_dynamic(offsets_N1, 0)
     return Pieces(offsets_N1, length, visible.reach)
 

@@ -76,6 +76,14 @@ def test_pieces_begin_where_documents_begin_and_the_host_counts_them_alike():
     assert (counted.dtype, counted.tolist()) == (np.int32, pieces.offsets.tolist())
 
 
+@pytest.mark.parametrize("documents", [DOCUMENTS, None])
+def test_a_model_that_is_compiled_as_a_whole_finds_its_pieces_too(documents):
+    """As a loop of one's own may do it; `training` compiles blocks, outside of which this runs."""
+    compiled = torch.compile(find_pieces, backend="eager")
+    visible = Visibility.from_batch(DOCUMENTS, documents, None)
+    assert compiled(visible).offsets.tolist() == find_pieces(visible).offsets.tolist()
+
+
 def test_pieces_that_were_counted_are_taken_as_they_are():
     offsets = torch.tensor([0, 5, 272], dtype=torch.int32)
     visible = Visibility.from_batch(DOCUMENTS, DOCUMENTS, None, offsets)
