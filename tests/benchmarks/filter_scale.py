@@ -5,7 +5,8 @@
 Shards of a million documents are made up as they are read: ids of 128 random bits, and a duplicates
 table in which a share of the documents has a verified partner in the same shard. Decided is as the
 stage does it in its own process: ids compared, links read, copies decided, classes named, and all
-of it cut into shards, which are held as they are until tasks write them. Told are CPU seconds, those of making the tables alone, and the peak of memory.
+of it cut into shards, which are held as they are until tasks write them. Told are CPU seconds,
+those of making the tables alone, and the peak of memory.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ threads and compile setting.
 
 A figure is that between a run of few training steps and one of many, so that start-up is no part:
 tokens a CPU second (user and system, whole process) on a CPU, tokens a second of the clock on a
-GPU. With `--compile` each side runs once before, uncounted: its kernels then lie in torch's cache, as
-otherwise the first run alone would wait for them. MFU is 6 N + 12 L d T operations a token (N without embeddings) over the device's dense bf16
-peak. Rounds in turn A B C A B C; medians, with the least and greatest quotient of two rounds.
+GPU. With `--compile` each side runs once before, uncounted: its kernels then lie in torch's cache,
+as otherwise the first run alone would wait for them. MFU is 6 N + 12 L d T operations a token (N
+without embeddings) over the device's dense bf16 peak. Rounds in turn A B C A B C; medians, with the
+least and greatest quotient of two rounds.
 """
 
 from __future__ import annotations
