@@ -31,7 +31,6 @@ from tests.benchmarks.seventh_blind.personal import (
 )
 from tests.benchmarks.seventh_blind.services import (
     SERVICES,
-    UNFORMED,
     crc_base62,
     crc_hex,
     make_key,
@@ -51,14 +50,24 @@ PUBLISHED_IBANS = {
     *("NL91ABNA0417164300", "BE68539007547034", "CH9300762011623852957"),
 }
 # lengths of the IBAN registry (SWIFT, release 99)
-IBAN_LENGTHS = {
-    word[:2]: int(word[2:])
-    for word in (
-        "DE22 GB22 FR27 NL18 ES24 IT27 BE16 AT20 CH21 PL28 PT25 SE24 DK18 NO15 FI18 IE22 CZ24 "
-        "SK24 HU28 GR27 RO24 TR26 LU20 HR21 SI19 BG22 EE20 LV21 LT20 MT31 IL23 AE23 SA24 GE22 "
-        "KZ20 UA29 "
-    ).split()
+_COUNTRIES = {
+    15: "NO",
+    16: "BE",
+    18: "NL DK FI",
+    19: "SI",
+    20: "AT LU EE LT KZ",
+    21: "CH HR LV",
+    22: "DE GB IE BG GE",
+    23: "IL AE",
+    24: "ES SE CZ SK RO SA",
+    25: "PT",
+    26: "TR",
+    27: "FR IT GR",
+    28: "PL HU",
+    29: "UA",
+    31: "MT",
 }
+IBAN_LENGTHS = {c: length for length, codes in _COUNTRIES.items() for c in codes.split()}
 
 
 def values_of(case: Case) -> list[str]:
@@ -95,7 +104,8 @@ def test_spans_lie_inside_the_text_apart_and_without_blanks_at_their_ends(kind: 
         assert all(end <= start for end, (start, _) in zip(ends, case.values, strict=False))
         assert ends[-1] <= len(case.text)
         assert all(value and value == value.strip() for value in values_of(case))
-        assert not re.search(r"[\x02\x03]|<<!?\w+(:[^<>]*)?>>", case.text)
+    for case in make_cases(kind, SEED):
+        assert not re.search(r"[\x02\x03]|<<!?\w+(:|>>)", case.text)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -176,14 +186,21 @@ def test_ip_negatives_hold_no_public_ipv6_address() -> None:
                 address = ipaddress.ip_address(word)
             except ValueError:
                 continue
-            assert not address.is_global, case.text
+            assert not address.is_global or case.text.startswith("wwn"), case.text
 
 
-def card_digits(text: str) -> list[str]:
-    """Runs of 13 to 19 digits, alone or in groups of a line, with the first digits of a brand."""
+def card_length(digits: str) -> int:
+    """The length of a card number by its first digits, 0 if they are of no brand."""
+    if not re.match(r"4|5[1-5]|2[2-7]|3[4-7]|6", digits):
+        return 0
+    return {"34": 15, "37": 15, "36": 14}.get(digits[:2], 16)
+
+
+def card_like(text: str) -> list[str]:
+    """Runs of 13 to 19 digits, alone or in groups of a line, with a length that a brand has."""
     runs = re.findall(r"(?<![\w.])\d(?:[ -]?\d){12,18}(?!\w)", text)
     numbers = [re.sub(r"\D", "", run) for run in runs]
-    return [number for number in numbers if re.match(r"4|5[1-5]|2[2-7]|3[4-7]|6", number)]
+    return [number for number in numbers if len(number) == card_length(number)]
 
 
 def test_cards_pass_luhn_with_the_length_of_their_brand() -> None:
@@ -195,17 +212,14 @@ def test_cards_pass_luhn_with_the_length_of_their_brand() -> None:
             digits = re.sub(r"\D", "", value)
             assert luhn_valid(digits)
             assert digits not in PUBLISHED_CARDS
-            assert len(digits) == {"34": 15, "37": 15, "36": 14}.get(digits[:2], 16)
+            assert len(digits) == card_length(digits)
 
 
 def test_card_negatives_hold_only_published_test_numbers_or_wrong_luhn_digits() -> None:
-    numbers = [
-        (case.text, number) for case in negatives("card") for number in card_digits(case.text)
-    ]
-    assert len(numbers) > 20
-    for text, number in numbers:
-        right = luhn_valid(number) and number not in PUBLISHED_CARDS and len(number) in (14, 15, 16)
-        assert not right or "IMEI" in text, text
+    numbers = [number for case in negatives("card") for number in card_like(case.text)]
+    wrong = [number for number in numbers if not luhn_valid(number)]
+    assert len(wrong) >= 20
+    assert set(numbers) - set(wrong) <= PUBLISHED_CARDS
 
 
 def test_ibans_pass_mod_97_with_the_length_of_their_country() -> None:
@@ -254,7 +268,7 @@ def test_private_keys_in_pem_are_whole_der_sequences_or_openssh_keys() -> None:
         re.sub(r"\\[rn]|[\s>]", "", value)
         for case in positives("private_key")
         for value in values_of(case)
-        if re.search(r"BEGIN (RSA |EC |OPENSSH )?PRIVATE KEY", case.text)
+        if re.search(r"BEGIN (RSA |EC |DSA |OPENSSH |ENCRYPTED )?PRIVATE KEY", case.text)
         and "Proc-Type" not in case.text
         and "\n+" not in case.text
     ]
@@ -266,7 +280,7 @@ def test_private_keys_in_pem_are_whole_der_sequences_or_openssh_keys() -> None:
 
 def test_forms_of_private_keys_are_whole() -> None:
     rng = random.Random(4)
-    for form in ("rsa", "ec", "pkcs8", "ed25519", "encrypted", "dsa"):
+    for form in KEY_BYTES.keys() - {"openssh", "cipher", "sshsig"}:
         content = KEY_BYTES[form](rng)
         assert content[0] == 0x30
         assert der_ends(content) == len(content)
@@ -307,11 +321,10 @@ def test_keys_of_services_carry_their_checksums() -> None:
     assert base64.urlsafe_b64decode(macaroon + "=" * (-len(macaroon) % 4))[3:11] == b"pypi.org"
 
 
-def test_every_service_is_drawn() -> None:
-    texts = "\n".join(value for case in positives("provider_key") for value in values_of(case))
-    assert len(UNFORMED) >= 8
-    for prefix in ("ghp_", "glpat-", "sk_live_", "hf_", "SG.", "GOCSPX-", "dop_v1_", "npm_"):
-        assert prefix in texts
+def test_keys_of_many_services_are_drawn() -> None:
+    values = [value for case in positives("provider_key") for value in values_of(case)]
+    heads = {value[:3] for value in values}
+    assert len(heads & {key[:3] for key in (make_key(random.Random(0), s) for s in SERVICES)}) >= 30
 
 
 def test_carriers_serve_their_kinds_with_both_signs() -> None:

@@ -57,7 +57,8 @@ def make_jwt(rng: random.Random, short: bool = False) -> str:
 
 def _der(tag: int, content: bytes) -> bytes:
     size = len(content)
-    length = bytes([size]) if size < 128 else b"\x82" + size.to_bytes(2, "big")
+    count = (size.bit_length() + 7) // 8
+    length = bytes([size]) if size < 128 else bytes([128 + count]) + size.to_bytes(count, "big")
     return bytes([tag]) + length + content
 
 
@@ -65,7 +66,8 @@ def _integer(rng: random.Random, size: int) -> bytes:
     return _der(2, b"\x00" + bytes([rng.randint(128, 255)]) + rng.randbytes(size - 1))
 
 
-def _rsa_der(rng: random.Random, size: int = 128) -> bytes:
+def _rsa_der(rng: random.Random) -> bytes:
+    size = rng.choice((128, 256, 256))
     half = size // 2
     numbers = [_integer(rng, size), _der(2, b"\x01\x00\x01"), _integer(rng, size)]
     numbers += [_integer(rng, half) for _ in range(5)]
@@ -92,6 +94,21 @@ def _encrypted_der(rng: random.Random) -> bytes:
     return _der(0x30, scheme + _der(4, rng.randbytes(320)))
 
 
+def _public_der(rng: random.Random) -> bytes:
+    algorithm = bytes.fromhex("301306072a8648ce3d020106082a8648ce3d030107")
+    return _der(0x30, algorithm + _der(3, b"\x00\x04" + rng.randbytes(64)))
+
+
+def _rsa_public_der(rng: random.Random) -> bytes:
+    return _der(0x30, _integer(rng, 256) + _der(2, b"\x01\x00\x01"))
+
+
+def _certificate_der(rng: random.Random) -> bytes:
+    body = _der(0x30, _integer(rng, 16) + _der(0x30, rng.randbytes(rng.randint(150, 400))))
+    algorithm = bytes.fromhex("300d06092a864886f70d01010b0500")
+    return _der(0x30, body + algorithm + _der(3, b"\x00" + rng.randbytes(256)))
+
+
 def _openssh(rng: random.Random) -> bytes:
     def field(content: bytes) -> bytes:
         return len(content).to_bytes(4, "big") + content
@@ -111,9 +128,13 @@ KEY_BYTES: dict[str, Callable[[random.Random], bytes]] = {
     "encrypted": _encrypted_der,
     "openssh": _openssh,
     "dsa": lambda rng: _der(0x30, _der(2, b"\x00") + _integer(rng, 128) + _integer(rng, 20) * 2),
-    "random": lambda rng: rng.randbytes(rng.randint(180, 500)),
+    "cipher": lambda rng: rng.randbytes(608),
+    "public": _public_der,
+    "rsa_public": _rsa_public_der,
+    "certificate": _certificate_der,
+    "sshsig": lambda rng: b"SSHSIG\x00\x00\x00\x01" + rng.randbytes(170),
 }
-"""Content of a private key by its form; `random` is that of a PGP or PuTTY key, or of no key."""
+"""Content of a key by its form, `cipher` for an encrypted one, and of the blocks that are no keys."""
 
 
 def unescape(separator: str) -> str:
@@ -146,8 +167,8 @@ def crc24(content: bytes) -> int:
 
 def _pgp(scene: Scene, tag: str) -> str:
     """The armored body of a packet by its first byte in hexadecimal, with its checksum line."""
-    rest = scene.rng.randbytes(scene.rng.randint(220, 420))
-    content = bytes.fromhex(tag) + b"\x99" + rest
+    rest = b"\x04" + scene.rng.randbytes(scene.rng.randint(220, 420))
+    content = bytes.fromhex(tag) + len(rest).to_bytes(2, "big") + rest
     checksum = base64.b64encode(crc24(content).to_bytes(3, "big")).decode()
     return _lines(base64.b64encode(content).decode(), 64, "\n") + f"\n={checksum}"
 
@@ -194,6 +215,7 @@ def make_wif(rng: random.Random) -> str:
 def make_password(rng: random.Random) -> str:
     """A password as people choose (most) or managers make; no character that a config quotes."""
     word, other = rng.sample(WORDS, 2)
+    leet = word.replace("a", "4").replace("e", "3")
     return rng.choice(
         (
             f"{word.title()}{other.title()}{rng.randint(10, 99)}!",
@@ -201,7 +223,7 @@ def make_password(rng: random.Random) -> str:
             f"{word.title()}{rng.choice('!*+%')}{rng.randint(1950, 2024)}{other}",
             "".join((draw(rng, ALNUM, 7), rng.choice("!*+_"), draw(rng, ALNUM, 8))),
             draw(rng, ALNUM, rng.randint(14, 24)) + str(rng.randint(0, 9)),
-            f"{word.replace('a', '4').replace('e', '3').title()}{rng.choice('!*_')}{rng.randint(10, 99)}",
+            f"{leet.title()}{rng.choice('!*_')}{rng.randint(10, 99)}",
         )
     )
 
@@ -234,9 +256,9 @@ def make_url_password(rng: random.Random) -> str:
 
 def make_opaque(rng: random.Random) -> str:
     """An access token without parts, as OAuth servers issue them."""
-    return rng.choice(
-        (draw(rng, BASE64URL, rng.randint(32, 64)), draw(rng, HEX, 40), draw(rng, ALNUM, 43))
-    ).strip("-_") + draw(rng, ALNUM, 2)
+    if rng.random() < 0.35:
+        return draw(rng, HEX, rng.choice((32, 40, 64)))
+    return draw(rng, ALNUM, 2) + draw(rng, BASE64URL, rng.randint(26, 60)) + draw(rng, ALNUM, 2)
 
 
 def make_basic(rng: random.Random) -> str:
