@@ -3,8 +3,8 @@
 Its writer knew neither the rules of `stages.signals` nor the texts of the earlier sets. The form of
 a template and what counts as a value of each kind are those of the sixth set
 (sixth_blind/__init__.py). Each label is made together with its text. A value that an engineer could
-call either way is in no text, as positive or as negative: AWS access key ids, Google keys of a web
-page, public resolvers, ranges of public addresses, tokens without a signature.
+call either way is in no text, as positive or as negative: AWS access key ids, public resolvers,
+ranges of public addresses, tokens without a signature.
 
 The texts are README files, forum posts, chats, e-mails, tickets, invoices, logs, tables, source
 code and configuration, in English and other languages.

@@ -134,7 +134,7 @@ KEY_BYTES: dict[str, Callable[[random.Random], bytes]] = {
     "certificate": _certificate_der,
     "sshsig": lambda rng: b"SSHSIG\x00\x00\x00\x01" + rng.randbytes(170),
 }
-"""Content of a key by its form, `cipher` for an encrypted one, and of the blocks that are no keys."""
+"""Content of a private key by its form (`cipher` if encrypted), and of blocks that are no keys."""
 
 
 def unescape(separator: str) -> str:

@@ -84,11 +84,11 @@ def _others(kind: str, rng: random.Random) -> tuple[tuple[str, str], ...]:
     if kind == "jwt":
         return (
             ("next cursor", encode_json({"after": rng.randint(1000, 10**9), "limit": 50})),
-            ("jwt algorithm", rng.choice(("RS256", "ES256", "HS512"))),
+            ("asset name", f"{draw(rng, BASE64URL, 22)}.{draw(rng, BASE64URL, 12)}.min.js"),
+            ("build fingerprint", ".".join(draw(rng, HEX, 32) for _ in range(3))),
             ("jwt issuer", f"https://login.{word}-{other}.io/"),
             ("auth token", rng.choice(("eyJ...", "<jwt>", "eyJhbGciOi...", "your.jwt.here"))),
             ("id token class", f"io.{word}.{other}.auth.IdTokenVerifier"),
-            ("access token ttl", str(rng.randint(300, 86400))),
             ("jwks uri", f"https://login.{word}.io/{other}/.well-known/jwks.json"),
             ("page state", encode_json({word: other, "page": rng.randint(2, 900)})),
             ("key thumbprint", draw(rng, BASE64URL, 43)),
