@@ -260,6 +260,7 @@ def der_ends(content: bytes) -> int:
     if content[1] < 128:
         return 2 + content[1]
     count = content[1] & 127
+    assert content[2], "a length in DER has no leading zero"
     return 2 + count + int.from_bytes(content[2 : 2 + count], "big")
 
 
@@ -313,6 +314,8 @@ def test_keys_of_services_carry_their_checksums() -> None:
         body = make_key(rng, name).partition("_")[2]
         assert len(body) == 36
         assert crc_base62(body[:30]) == body[30:]
+    # the revoked token that articles on GitHub's token format take apart
+    assert crc_base62("zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ") == "0mLq17"
     head, _, checksum = make_key(rng, "grafana").rpartition("_")
     assert crc_hex(head) == checksum
     # the CRC-32 of "123456789" that every table of checksums gives is cbf43926
