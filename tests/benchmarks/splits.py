@@ -43,6 +43,9 @@ FIFTH_BLIND_SEED = 12001
 SIXTH_BLIND_SEED = 15001
 """Seeds from here on draw from the sixth blind set (sixth_blind/), by a sixth such writer."""
 
+SEVENTH_BLIND_SEED = 18001
+"""Seeds from here on draw from the seventh blind set (seventh_blind/), by a seventh such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

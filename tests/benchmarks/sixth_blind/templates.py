@@ -23,6 +23,8 @@ _SLOT = re.compile(r"<<(!?)([A-Za-z_0-9]+)(?::([^<>@\n]*))?(@\d)?>>")
 _FRAMED = 0.4
 """Share of the texts that are put into a frame, if their register has one."""
 BODY = "<<BODY>>"
+_TEXTS = Path(__file__).with_name("texts")
+"""The texts of the sixth set; a later set passes its own folder."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ Maker = Callable[[Scene, str], str]
 
 
 @cache
-def load(name: str) -> tuple[Template, ...]:
-    """The templates of `texts/NAME.txt` in their order; ValueError if the file starts without a head."""
-    content = (Path(__file__).with_name("texts") / f"{name}.txt").read_text("utf-8")
+def load(name: str, folder: Path = _TEXTS) -> tuple[Template, ...]:
+    """The templates of `NAME.txt` in their order; ValueError if the file starts without a head."""
+    content = (folder / f"{name}.txt").read_text("utf-8")
     parts = _HEAD.split(content)
     if parts[0].strip():
         raise ValueError(f"{name}.txt does not start with a head: {parts[0][:40]!r}")
@@ -116,10 +118,15 @@ def _unmark(value: str) -> tuple[str, list[Place]]:
 
 
 def put_into_frame(
-    text: str, places: list[Place], register: str, makers: Mapping[str, Maker], scene: Scene
+    text: str,
+    places: list[Place],
+    register: str,
+    makers: Mapping[str, Maker],
+    scene: Scene,
+    folder: Path = _TEXTS,
 ) -> tuple[str, list[Place]]:
     """The text inside a frame of its register (some of the texts), with its places moved."""
-    frames = [part.text for part in load("frames") if part.register == register]
+    frames = [part.text for part in load("frames", folder) if part.register == register]
     if not frames or scene.rng.random() >= _FRAMED:
         return text, places
     before, _, after = scene.rng.choice(frames).partition(BODY)
