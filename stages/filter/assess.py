@@ -31,10 +31,9 @@ from stages.filter.edits import Spans, leaves_nothing, passage_holders, select_e
 from stages.filter.sidecars import AlignedShard, read_sidecar, read_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from stages.engine import Input, Shard, ShardOutput, ShardResult
+    from stages.engine import Shard, ShardOutput, ShardResult
     from stages.filter.config import FilterConfig
+    from stages.filter.exclusions import Exclusions
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ def reason_names(config: FilterConfig) -> list[str]:
     return [*edits, CONTAMINATION, EXCLUSION, EXACT_DUPLICATE, NEAR_DUPLICATE]
 
 
-def assess(item: AlignedShard, config: FilterConfig, exclusions: Sequence[Input]) -> Assessment:
+def assess(item: AlignedShard, config: FilterConfig, exclusions: Exclusions) -> Assessment:
     """Check the documents of a shard for everything but copies."""
     criteria = config.duplicates.priority
     columns = {"doc_id", "source", *(COLUMNS[one.by] for one in criteria if one.by in COLUMNS)}
@@ -91,7 +90,7 @@ def assess(item: AlignedShard, config: FilterConfig, exclusions: Sequence[Input]
 
 
 def assess_shard(
-    item: AlignedShard, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
+    item: AlignedShard, out: ShardOutput, *, config: FilterConfig, exclusions: Exclusions
 ) -> None:
     """Leave the assessment as tables: `findings`, and `priority` and `holders` where needed."""
     assessment = assess(item, config, exclusions)
@@ -152,13 +151,9 @@ def _lengths(measured: pa.ChunkedArray, documents: Shard) -> NDArray[np.int64]:
     return np.concatenate([pc.utf8_length(group["text"]).to_numpy() for group in groups])
 
 
-def check_exclusions(ids: pa.ChunkedArray, exclusions: Sequence[Input]) -> list[Check]:
+def check_exclusions(ids: pa.ChunkedArray, exclusions: Exclusions) -> list[Check]:
     """The rows that some list names; no check without lists."""
-    excluded = [input_.read_table(path) for input_ in exclusions for path in input_.paths()]
-    if not excluded:
-        return []
-    among = pa.concat_tables(excluded)["doc_id"].combine_chunks()
-    return [mask_check(EXCLUSION, pc.is_in(ids, value_set=among).to_numpy())]
+    return [mask_check(EXCLUSION, exclusions.include(ids))] if exclusions else []
 
 
 def check_contamination(table: pa.Table, config: FilterConfig) -> Check:

@@ -37,6 +37,7 @@ from stages.text.chat_rows import (
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput
+    from stages.filter.exclusions import Exclusions
 
 _ROWS_AT_ONCE = 1_000
 """In a row group; one that holds 2 GiB of text or more cannot be read."""
@@ -106,7 +107,7 @@ def check_ids(shards: Sequence[ChatShard]) -> None:
 
 def assess_chat(
     item: AlignedChatShard, ids: pa.ChunkedArray, sources: pa.ChunkedArray, config: FilterConfig,
-    exclusions: Sequence[Input],
+    exclusions: Exclusions,
 ) -> Findings:  # fmt: skip
     """What each row fails."""
     names = reason_names(config)
@@ -135,7 +136,7 @@ class ChatAssessment:
 
 
 def decide_chat(
-    item: AlignedChatShard, config: FilterConfig, exclusions: Sequence[Input]
+    item: AlignedChatShard, config: FilterConfig, exclusions: Exclusions
 ) -> ChatAssessment:
     """The decision about a shard, without a run."""
     table = item.chat.shard.read([ID_COLUMN[item.chat.role], "source"])
@@ -149,7 +150,7 @@ def decide_chat(
 
 
 def write_chat(
-    item: AlignedChatShard, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
+    item: AlignedChatShard, out: ShardOutput, *, config: FilterConfig, exclusions: Exclusions
 ) -> dict[str, Any]:
     """Write the kept rows of a shard and its ledger; return what was counted."""
     role, rows = item.chat.role, item.chat.rows()

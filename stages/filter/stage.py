@@ -23,6 +23,7 @@ from stages.filter.config import (
 )
 
 if TYPE_CHECKING:
+    from stages.filter.exclusions import Exclusions
     from stages.filter.sidecars import AlignedShard
 
 
@@ -225,16 +226,21 @@ class Filter(Stage):
         return source_names(inputs.get("documents", ()))
 
     def run(self, context: Context) -> None:
+        from stages.filter.exclusions import Exclusions
+
         config: FilterConfig = context.config
         made_by = {role: [one.stage for one in context.many(role)] for role in self.inputs}
         check_inputs(config, made_by, where="filter")
         for view in config.views_presumed():
             context.log.warning("rules judge the text after view '%s', which is not cut", view)
-        written = _decide_documents(context, config) if made_by["documents"] else []
-        _account(context, written + _decide_chat(context, config))
+        exclusions = Exclusions.sort(context)
+        written = _decide_documents(context, config, exclusions) if made_by["documents"] else []
+        _account(context, written + _decide_chat(context, config, exclusions))
 
 
-def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
+def _decide_documents(
+    context: Context, config: FilterConfig, exclusions: Exclusions
+) -> list[dict[str, Any]]:
     """Decide about the documents and write them; what was counted, by shard."""
     import numpy as np
 
@@ -250,9 +256,7 @@ def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, 
     ids, policy = DocumentIds(tuple(shard.documents for shard in shards)), config.duplicates
     ids.check_different()
     known = read_copies(context.many("duplicates"), context.many("ledger"), documents, ids, policy)
-    results = context.map(
-        assess_shard, shards, config=config, exclusions=context.many("exclusions")
-    )
+    results = context.map(assess_shard, shards, config=config, exclusions=exclusions)
     passes = np.concatenate([np.empty(0, bool), *(read_findings(one).passes for one in results)])
     keys = [read_priority(one) for one in results] if policy.priority else []
     copies = known.decide(passes, policy, keys)
@@ -260,7 +264,9 @@ def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, 
     return [result.value for result in context.map(write_shard, items, config=config)]
 
 
-def _decide_chat(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
+def _decide_chat(
+    context: Context, config: FilterConfig, exclusions: Exclusions
+) -> list[dict[str, Any]]:
     """The same of conversations and preferences."""
     from stages.filter.chat import align_chat_tables, check_ids, write_chat
 
@@ -268,7 +274,6 @@ def _decide_chat(context: Context, config: FilterConfig) -> list[dict[str, Any]]
     signals, views = context.many("signals"), context.many("views")
     items = align_chat_tables(chat, signals, views, context.maybe("contamination"), config)
     check_ids([item.chat for item in items])
-    exclusions = context.many("exclusions")
     written = context.map(write_chat, items, config=config, exclusions=exclusions)
     return [result.value for result in written]
 

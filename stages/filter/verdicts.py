@@ -20,6 +20,7 @@ from stages.filter.chat import AlignedChatShard, ChatAssessment, align_chat_tabl
 from stages.filter.checks import LANGUAGE, Findings, rule_checks
 from stages.filter.config import FilterConfig
 from stages.filter.document_ids import DocumentIds
+from stages.filter.exclusions import Exclusions
 from stages.filter.ledger import add_copies, first_failures
 from stages.filter.links import read_copies
 from stages.filter.presets import PRESETS
@@ -87,12 +88,13 @@ def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
     ids.check_different()
     names = reason_names(config)
     known = read_copies(inputs.duplicates, inputs.ledger, inputs.documents, ids, policy)
-    assessments = [assess(shard, config, inputs.exclusions) for shard in shards]
+    exclusions = Exclusions.read(inputs.exclusions)
+    assessments = [assess(shard, config, exclusions) for shard in shards]
     own = _join_findings([one.findings for one in assessments])
     linked = known.decide(own.passes, policy, [one.priority for one in assessments])
     rows, copied = known.copies_among(linked, 0, len(ids))
     copies = copied.spread(rows, len(ids))
-    chat = [decide_chat(item, config, inputs.exclusions) for item in _aligned_chat(inputs, config)]
+    chat = [decide_chat(item, config, exclusions) for item in _aligned_chat(inputs, config)]
     final = add_copies(own, copies, names, policy.threshold)
     final = _join_findings([final, *(one.findings for one in chat)])
     partners = known.ids.take(pa.array(copies.partner, mask=copies.partner < 0))
