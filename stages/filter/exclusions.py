@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,8 +100,8 @@ def sort_exclusions(item: _Tables, out: ShardOutput) -> None:
         write_sorted(_sorted_names(item.tables), file)
 
 
-def write_sorted(names: pa.Table, file: IO[bytes]) -> None:
-    """Write a table of numbers and names, uncompressed: what is random does not compress."""
+def write_sorted(names: pa.Table, file: Any) -> None:
+    """Write a table of numbers and names into an open file, uncompressed: random bytes stay."""
     pq.write_table(names, file, row_group_size=_GROUP, compression="none", use_dictionary=False)
 
 
