@@ -75,6 +75,7 @@ def test_a_shard_reads_names_only_where_a_number_is_equal(run_stage, given, monk
     monkeypatch.setattr(
         exclusions, "_names_of", lambda file, group: read.append(group) or names_of(file, group)
     )
+
     class Looks(Stage):
         """Looks twice."""
 
