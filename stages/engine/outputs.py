@@ -40,8 +40,11 @@ from artifacts_schema.store.lease import local_work
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_STRINGS = ("string", "binary", "large_string", "large_binary")
 ROW_GROUP = 8_192
-"""Rows of a row group: bounds what a reader of text holds in memory."""
+ROW_GROUP_BYTES = 64 << 20
+"""Most rows of a row group, and most bytes of its strings if one row has no more: they bound what a
+reader holds in memory, and one with 2 GiB of strings cannot be read at all."""
 
 
 class TableWriter:
@@ -61,8 +64,10 @@ class TableWriter:
         self._writer = pq.ParquetWriter(file, schema, compression="zstd", version="2.6")
 
     def write(self, table: pa.Table) -> None:
-        """Append rows."""
-        self._writer.write_table(table.cast(self.schema), row_group_size=ROW_GROUP)
+        """Append rows, from a row group of their own on."""
+        cast = table.cast(self.schema)
+        for begin, end in _row_groups(cast):
+            self._writer.write_table(cast.slice(begin, end - begin), row_group_size=ROW_GROUP)
         self.rows += table.num_rows
 
     def __enter__(self) -> Self:
@@ -75,6 +80,29 @@ class TableWriter:
                 self._writer.close()
         finally:
             self._writer.is_open = False
+
+
+def _row_groups(table: pa.Table) -> Iterator[tuple[int, int]]:
+    """First and last row of parts to write: all at once, unless a row group had too many bytes."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    rows = len(table)
+    starts = range(0, rows, ROW_GROUP)
+    if all(table.slice(start, ROW_GROUP).nbytes <= ROW_GROUP_BYTES for start in starts):
+        yield 0, rows
+        return
+    sizes = np.zeros(rows, dtype=np.int64)
+    for column in table.columns:
+        if str(column.type) in _STRINGS:
+            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    sums = np.concatenate([[0], np.cumsum(sizes)])
+    begin = 0
+    while begin < rows:
+        fit = int(np.searchsorted(sums, sums[begin] + ROW_GROUP_BYTES, side="right")) - 1
+        end = min(max(fit, begin + 1), begin + ROW_GROUP, rows)
+        yield begin, end
+        begin = end
 
 
 class Writers(ABC):
