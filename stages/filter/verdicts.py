@@ -6,7 +6,7 @@ and text is read only where edits cut so much that nothing might be left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -173,36 +173,40 @@ def compare_presets(inputs: FilterInputs, presets: Sequence[str]) -> Comparison:
     UsageError for an unknown preset.
     """
     configs = {name: FilterConfig(rules=(name,)) for name in presets}
-    shards = [shard for signals in inputs.signals for shard in signals.shards()]
-    shards = [shard for shard in shards if not _is_of_a_model(shard)]
-    missing = _missing(configs, shards)
+    every = [shard for signals in inputs.signals for shard in signals.shards()]
+    described = [(shard, _columns(shard)) for shard in every]
+    described = [(shard, names) for shard, names in described if not _are_of_a_model(names)]
+    missing = _missing(configs, [names for _, names in described])
     compared = tuple(name for name in configs if name not in missing)
     dropped = np.zeros(len(compared), dtype=np.int64)
     both = np.zeros((len(compared), len(compared)), dtype=np.int64)
-    for shard in shards:
-        drops = _drops(shard, compared)
+    for shard, names in described:
+        drops = _drops(shard, names, compared)
         # Exact: counts of one shard lie far below 2^53.
         both += (drops @ drops.T).astype(np.int64)
         dropped += drops.sum(axis=1).astype(np.int64)
-    documents = sum(shard.rows for shard in shards)
+    documents = sum(shard.rows for shard, _ in described)
     return Comparison(compared, missing, documents, dropped, both)
 
 
-def _is_of_a_model(shard: Shard) -> bool:
+def _columns(shard: Shard) -> frozenset[str]:
+    """The names of a table's columns."""
+    with shard.input.open(shard.path) as file:
+        return frozenset(pq.read_schema(file).names)
+
+
+def _are_of_a_model(columns: frozenset[str]) -> bool:
     """Whether a table holds scores alone, on which no preset has a rule."""
     known = {rule.signal for rules in PRESETS.values() for rule in rules}
-    with shard.input.open(shard.path) as file:
-        names = {*pq.read_schema(file).names} - {"doc_id"}
+    names = columns - {"doc_id"}
     return bool(names) and not names & known
 
 
-def _drops(shard: Shard, presets: Sequence[str]) -> NDArray[np.float64]:
+def _drops(shard: Shard, columns: frozenset[str], presets: Sequence[str]) -> NDArray[np.float64]:
     """[preset, document]: 1 where the preset drops it. Each rule is evaluated once."""
     every = tuple({rule.name: rule for name in presets for rule in PRESETS[name]}.values())
     wanted = {LANGUAGE, *(rule.signal for rule in every)}
-    with shard.input.open(shard.path) as file:
-        present = [name for name in pq.read_schema(file).names if name in wanted]
-    signals = shard.read(["doc_id", *present])
+    signals = shard.read(["doc_id", *sorted(columns & wanted)])
     sources = pa.chunked_array([pa.repeat(pa.scalar(""), len(signals))])
     config = FilterConfig(rules=tuple(presets))
     failing = {check.name: check.rows for check in rule_checks(config, sources, signals)}
@@ -215,20 +219,16 @@ def _drops(shard: Shard, presets: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _missing(
-    configs: dict[str, FilterConfig], shards: Sequence[Shard]
+    configs: dict[str, FilterConfig], columns: Collection[frozenset[str]]
 ) -> dict[str, tuple[str, ...]]:
     """The presets that cannot be evaluated, with the signals that some shard lacks."""
-    measured: set[str] | None = None
-    for shard in shards:
-        with shard.input.open(shard.path) as file:
-            names = set(pq.read_schema(file).names)
-        measured = names if measured is None else measured & names
+    measured = frozenset.intersection(*columns) if columns else frozenset()
     missing = {}
     for name, config in configs.items():
         needed = {rule.signal for rule in PRESETS[name]}
         if config.asks_language:
             needed.add(LANGUAGE)
-        lacking = tuple(sorted(needed - (measured or set())))
+        lacking = tuple(sorted(needed - measured))
         if lacking:
             missing[name] = lacking
     return missing
