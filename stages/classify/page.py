@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from stages.engine.page import Artifact, Cell, Figure, make_facts, make_table
-from stages.engine.tally import add_counts, bars, numbers, sample_note, sampled_groups
+from stages.engine.sampling import sample_note, sampled, sampled_groups
+from stages.engine.tally import add_counts, bars, numbers
 
 QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "greatest": 1.0}
 COUNTED = {
@@ -48,8 +49,10 @@ def _scores(artifact: Artifact) -> list[Figure]:
     figures: list[Figure] = [make_table("Scores over documents", f"score | {heads}", rows, note)]
     for label in labels:
         counts: dict[str, int] = {}
-        for shard in output.shards():
+        part = sampled(output)
+        for shard in part.shards():
             for group in shard.row_groups([label]):
                 add_counts(counts, group[label])
-        figures += bars("Documents by the label with the highest score", counts, label=label)
+        title = "Documents by the label with the highest score"
+        figures += bars(title, counts, label=label, note=sample_note(part.rows, output.rows))
     return figures

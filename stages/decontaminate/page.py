@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.decontaminate.shingles import normalise, normalise_words
+from stages.engine.inputs import Input, Shard
 from stages.engine.page import (
     Artifact,
     Cell,
@@ -22,6 +24,7 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
+from stages.engine.sampling import named_alike, sample_note, sampled
 from stages.engine.tally import (
     CONTEXT,
     LABEL,
@@ -34,6 +37,8 @@ from stages.engine.tally import (
 )
 from stages.text.words import find_words
 
+SEARCHED = "*/*.parquet"
+"""The tables with a row for each document; `items.parquet` has one for each item."""
 BENCHMARKS = 20
 STRONGEST = 10
 PAIRS = 6
@@ -47,13 +52,20 @@ def page(artifact: Artifact) -> list[Figure]:
     items = artifact.output("contamination").read_table("items.parquet")
     if not len(items):
         return [_counts(artifact), TextFigure("Benchmark items found", "None in any document.")]
-    strongest = _strongest_documents(artifact)
+    output = artifact.output("contamination")
+    tables = sampled(output, SEARCHED).shards(SEARCHED)
+    strongest = _strongest_documents(tables)
+    read, total = (sum(t.rows for t in some) for some in (tables, output.shards(SEARCHED)))
+    documents = [
+        named_alike(source, [table.path for table in tables])
+        for source in available_inputs(artifact, "documents")
+    ]
     return [
         _counts(artifact),
         _by_benchmark(artifact, items),
         _held(items),
-        *_documents(artifact, strongest),
-        *_pairs(artifact, strongest),
+        _documents(documents, strongest, sample_note(read, total)),
+        *_pairs(artifact, documents, strongest),
     ]
 
 
@@ -135,11 +147,10 @@ def _held(items: pa.Table) -> HistogramFigure:
     )
 
 
-def _strongest_documents(artifact: Artifact) -> list[Row]:
+def _strongest_documents(tables: Sequence[Shard]) -> list[Row]:
     """The documents with the most n-grams of benchmarks, and their hits."""
     kept: list[Row] = []
-    output = artifact.output("contamination")
-    for shard in output.shards("*/*.parquet"):
+    for shard in tables:
         for group in shard.row_groups():
             hit = group.filter(pc.greater(group["ngrams_hit"], 0))
             if len(hit):
@@ -150,11 +161,9 @@ def _strongest_documents(artifact: Artifact) -> list[Row]:
     return kept
 
 
-def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
+def _documents(documents: list[Input], strongest: list[Row], note: str) -> TableFigure:
     """The strongest hits as a table."""
-    known = rows_by_id(
-        available_inputs(artifact, "documents"), [row["doc_id"] for row in strongest], ["url"]
-    )
+    known = rows_by_id(documents, [row["doc_id"] for row in strongest], ["url"])
     rows = tuple(
         (
             (known.get(row["doc_id"], {}).get("url") or row["doc_id"])[: 2 * LABEL],
@@ -165,22 +174,18 @@ def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         )
         for row in strongest
     )
-    return [
-        make_table(
-            "Documents with the most benchmark text",
-            "document | n-grams of benchmarks:, | share of its n-grams:.1% | items:,"
-            " | first of them",
-            rows,
-        )
-    ]
+    return make_table(
+        "Documents with the most benchmark text",
+        "document | n-grams of benchmarks:, | share of its n-grams:.1% | items:, | first of them",
+        rows,
+        note,
+    )
 
 
-def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
+def _pairs(artifact: Artifact, available: list[Input], strongest: list[Row]) -> list[Figure]:
     """Documents and the item that each shares most with, from the first shared n-gram on."""
     chosen = [row for row in strongest[:PAIRS] if row["hits"]]
-    documents = rows_by_id(
-        available_inputs(artifact, "documents"), [row["doc_id"] for row in chosen], ["text", "url"]
-    )
+    documents = rows_by_id(available, [row["doc_id"] for row in chosen], ["text", "url"])
     best = {
         row["doc_id"]: max(row["hits"], key=lambda hit: (hit["ngrams"], hit["item_id"]))
         for row in chosen

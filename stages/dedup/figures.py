@@ -13,8 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from stages.engine.inputs import Input
-from stages.engine.page import Artifact
-from stages.engine.tally import LeastIds, Row, available_inputs, hosts
+from stages.engine.tally import LeastIds, Row, hosts
 
 STEPS = 7
 """Steps between the floor and 1 from which pairs are chosen."""
@@ -33,7 +32,14 @@ class Clusters:
     exact_class: NDArray[np.int64]
     """Number of each document's exact class."""
     is_earlier: NDArray[np.bool_]
-    """Whether it is of an earlier index: it has no row here, but others name it."""
+    """Whether it is of an earlier index, or of no table that was read: others alone name it."""
+    sample: str = ""
+    """On how many documents this was measured; empty if on all."""
+
+    @property
+    def elsewhere(self) -> str:
+        """Where the documents are that have no row."""
+        return "tables that were not read, or earlier ones" if self.sample else "earlier snapshots"
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -52,13 +58,14 @@ class Clusters:
 
 
 def read_duplicates(
-    duplicates: Input, floor: float, most: int, measure: str = "similarity"
+    duplicates: Input, floor: float, most: int, measure: str = "similarity", sample: str = ""
 ) -> tuple[Clusters, list[Row]]:
     """The clusters of all that is linked, and at most `most` pairs to look at.
 
     The pairs are spread over the range of `measure` from the floor on, and of documents that have a
-    row here. Documents without any copy are left out. Links are held a limited
-    number at a time; in addition a few numbers and the id of each linked document.
+    row here. Documents without any copy are left out. Links are held a limited number at a time; in
+    addition a few numbers and the id of each linked document. `sample` says of how many documents
+    `duplicates` holds the rows: clusters show what these link alone.
     """
     ids = _linked_ids(duplicates)
     is_earlier = ~_have_rows(duplicates, ids)
@@ -74,7 +81,8 @@ def read_duplicates(
         for group, rows in _by_step(here, floor, measure):
             _offer(pairs, group, rows)
         cluster = _join_clusters(cluster, one, two)
-    return Clusters(ids, cluster, exact_class, is_earlier), _chosen(pairs, most, ids, cluster)
+    clusters = Clusters(ids, cluster, exact_class, is_earlier, sample)
+    return clusters, _chosen(pairs, most, ids, cluster)
 
 
 def _linked_ids(duplicates: Input) -> pa.StringArray:
@@ -164,13 +172,13 @@ def _join_clusters(
     return connected_components(graph, directed=False)[1].astype(np.int64)[cluster]
 
 
-def read_origins(artifact: Artifact, ids: pa.StringArray) -> pa.Table | None:
-    """Source, snapshot and web domain of these documents; None if their input was collected.
+def read_origins(documents: Sequence[Input], ids: pa.StringArray) -> pa.Table | None:
+    """Source, snapshot and web domain of documents by id; None if no input is available.
 
     Rows in the order of `ids`; null for documents of an input that is not available.
     """
     parts = []
-    for input_ in available_inputs(artifact, "documents"):
+    for input_ in documents:
         for shard in input_.shards():
             table = shard.read(["doc_id", "source", "snapshot", "url"])
             parts.append(table.filter(pc.is_in(table["doc_id"], value_set=ids)))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stages.dedup.figures import Clusters, count_between, read_duplicates, read_origins
 from stages.dedup.presets import candidate_probability
+from stages.engine.inputs import Input
 from stages.engine.page import (
     Artifact,
     Axis,
@@ -30,6 +31,7 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
+from stages.engine.sampling import named_alike, sample_note, sampled
 from stages.engine.tally import (
     LABEL,
     Row,
@@ -48,7 +50,6 @@ LARGEST = 10
 GROUPS = 12
 """Rows of a matrix between sources, snapshots or domains."""
 
-EARLIER = "earlier snapshots"
 FINE = 40
 """Points of the theoretical curve; those in the middle of measured steps are among them."""
 
@@ -77,7 +78,8 @@ def page(artifact: Artifact) -> list[Figure]:
     """What was compared, how alike the pairs are, what was missed, where copies lie, and some."""
     if artifact.manifest.stage == "merge_indexes":
         return [_merged(artifact)]
-    duplicates = artifact.output("duplicates")
+    whole = artifact.output("duplicates")
+    duplicates = sampled(whole)
     measured = duplicates.read_json("statistics.json")
     figures: list[Figure] = [
         _counts(measured),
@@ -87,15 +89,21 @@ def page(artifact: Artifact) -> list[Figure]:
     ]
     parameters = measured["parameters"]
     measure = "similarity" if parameters["measure"] == "jaccard" else parameters["measure"]
-    clusters, pairs = read_duplicates(duplicates, parameters["floor"], PAIRS, measure)
+    sample = sample_note(duplicates.rows, whole.rows)
+    clusters, pairs = read_duplicates(duplicates, parameters["floor"], PAIRS, measure, sample)
     if not len(clusters.ids):
         return [*figures, TextFigure("Clusters of copies", "None: no two documents are alike.")]
-    origins = read_origins(artifact, clusters.ids)
-    figures += [_sizes(clusters, parameters["verify"]), _largest(artifact, clusters, origins)]
+    tables = duplicates.paths("*/*.parquet")
+    documents = [named_alike(one, tables) for one in available_inputs(artifact, "documents")]
+    origins = read_origins(documents, clusters.ids)
+    figures += [
+        _sizes(clusters, parameters["verify"]),
+        _largest(documents, clusters, origins),
+    ]
     if origins is None:
         text = "Not shown: the documents that were compared have been collected since."
         return [*figures, TextFigure("Sources, domains and texts of copies", text)]
-    return [*figures, *_between(clusters, origins), *_pairs(artifact, pairs)]
+    return [*figures, *_between(clusters, origins), *_pairs(documents, pairs)]
 
 
 def _merged(artifact: Artifact) -> TableFigure:
@@ -276,17 +284,18 @@ def _sizes(clusters: Clusters, verified: bool = True) -> BarFigure:
             f"{len(clusters.ids):,} documents stand in {len(bins):,} clusters: linked by equal "
             f"text or by a pair {'above the floor' if verified else 'that MinHash proposed'}, "
             "directly or through others.",
-            f"{earlier:,} of them are of {EARLIER}, which these copy." if earlier else "",
+            f"{earlier:,} of them are of {clusters.elsewhere}." if earlier else "",
+            clusters.sample,
         ),
     )
 
 
-def _largest(artifact: Artifact, clusters: Clusters, origins: pa.Table | None) -> TableFigure:
+def _largest(documents: list[Input], clusters: Clusters, origins: pa.Table | None) -> TableFigure:
     sizes, classes = clusters.sizes, clusters.classes
     largest = np.lexsort((np.arange(len(sizes)), -sizes))[:LARGEST].tolist()
     members = [clusters.members(cluster) for cluster in largest]
     first = [_first(clusters, rows_of_cluster) for rows_of_cluster in members]
-    named = rows_by_id(available_inputs(artifact, "documents"), first, ["url", "title"])
+    named = rows_by_id(documents, first, ["url", "title"])
     rows: list[tuple[Cell, ...]] = []
     for cluster, rows_of_cluster, one in zip(largest, members, first, strict=True):
         row = named.get(one, {})
@@ -306,9 +315,10 @@ def _largest(artifact: Artifact, clusters: Clusters, origins: pa.Table | None) -
     rows.sort(key=lambda row: (-int(row[0] or 0), str(row[-1])))
     return make_table(
         "Largest clusters of copies",
-        f"documents:, | of {EARLIER}:, | different texts:, | domains | title of one"
+        f"documents:, | of {clusters.elsewhere}:, | different texts:, | domains | title of one"
         " | address of one",
         rows,
+        clusters.sample,
     ).without_empty()
 
 
@@ -328,12 +338,19 @@ def _first(clusters: Clusters, members: NDArray[np.int64]) -> str:
 def _between(clusters: Clusters, origins: pa.Table) -> list[Figure]:
     """Between which sources and snapshots, and between which domains, copies lie."""
     where = pc.binary_join_element_wise(origins["source"], origins["snapshot"], ", ")
-    where = pc.if_else(pa.array(clusters.is_earlier), EARLIER, where)
+    earlier = pa.scalar(None if clusters.sample else clusters.elsewhere, pa.string())
+    where = pc.if_else(pa.array(clusters.is_earlier), earlier, where)
     by_domain: dict[str, int] = {}
     add_counts(by_domain, origins["domain"].drop_null())
     return [
         *_matrix("Documents with a copy in another source or snapshot", clusters, where),
-        *bars("Documents with a copy, by web domain", by_domain, label="domain", most=GROUPS),
+        *bars(
+            "Documents with a copy, by web domain",
+            by_domain,
+            label="domain",
+            most=GROUPS,
+            note=clusters.sample,
+        ),
         *_matrix("Documents with a copy on another domain", clusters, origins["domain"]),
     ]
 
@@ -350,14 +367,13 @@ def _matrix(title: str, clusters: Clusters, labels: pa.ChunkedArray) -> list[Fig
     meaning = "Documents of the row that have another one of the column in their cluster."
     rest = f"{left:,} labels with fewer copies are not shown." if left else ""
     cells = tuple(tuple(count or None for count in row) for row in values.tolist())
-    return [MatrixFigure(title, tuple(names), tuple(names), cells, note=sentences(meaning, rest))]
+    note = sentences(meaning, rest, clusters.sample)
+    return [MatrixFigure(title, tuple(names), tuple(names), cells, note=note)]
 
 
-def _pairs(artifact: Artifact, pairs: list[Row]) -> list[Figure]:
+def _pairs(documents: list[Input], pairs: list[Row]) -> list[Figure]:
     ids = [pair[side] for pair in pairs for side in ("one", "two")]
-    texts = rows_by_id(
-        available_inputs(artifact, "documents"), ids, ["text", "url", "source", "snapshot"]
-    )
+    texts = rows_by_id(documents, ids, ["text", "url", "source", "snapshot"])
     examples = tuple(
         _pair(pair, texts[pair["one"]], texts[pair["two"]])
         for pair in pairs

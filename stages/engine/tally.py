@@ -5,7 +5,6 @@ Which documents a page shows, how much of their text, and where two texts differ
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,9 +32,6 @@ from stages.engine.page import (
     Part,
     TableFigure,
 )
-
-SAMPLED_ROWS = 200_000
-"""Rows that distributions are measured on; enough to place a quantile within 0.2 %."""
 
 BARS = 15
 """Labels that are shown of many."""
@@ -65,25 +61,6 @@ def inputs_in_order(artifact: Artifact, role: str) -> list[Input | None]:
 def available_inputs(artifact: Artifact, role: str) -> list[Input]:
     """The inputs of a role, in order, without those collected since."""
     return [source for source in inputs_in_order(artifact, role) if source is not None]
-
-
-def sampled_groups(
-    inputs: Sequence[Input], columns: Sequence[str], most: int = SAMPLED_ROWS
-) -> Iterator[pa.Table]:
-    """Row groups of all tables: all of them, or every k-th where there are more than `most` rows.
-
-    Rows of long tables lie in groups of equal size, so that about `most` rows are read.
-    """
-    rows = sum(source.rows for source in inputs)
-    step, number = max(1, math.ceil(rows / most)), 0
-    for source in inputs:
-        for path in source.paths("*.parquet"):
-            with source.open(path) as file:
-                parquet = pq.ParquetFile(file)
-                for group in range(parquet.num_row_groups):
-                    if number % step == 0:
-                        yield parquet.read_row_group(group, columns=columns, use_threads=False)
-                    number += 1
 
 
 def align_tables(*streams: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, ...]]:
@@ -217,13 +194,6 @@ def log_histogram(
     zeros = sum(one.zeros for one in series.values())
     text = sentences(note, f"{zeros:,} with 0 {unit} are not drawn." if zeros else "")
     return [HistogramFigure(title, Axis(unit, "log", ",.0f"), edges, bars, count, text)]
-
-
-def sample_note(measured: int, total: int, what: str = "documents") -> str:
-    """A sentence on how many rows were measured; empty if it was all of them."""
-    if measured >= total:
-        return ""
-    return f"Measured on {measured:,} of {total:,} {what}, taken evenly."
 
 
 def sentences(*parts: str) -> str:

@@ -26,6 +26,7 @@ from stages.engine.page import (
     make_bars,
     make_table,
 )
+from stages.engine.sampling import sample_note, sampled_groups
 from stages.engine.tally import (
     LeastIds,
     LogHistogram,
@@ -34,8 +35,6 @@ from stages.engine.tally import (
     log_histogram,
     most_common,
     rejection_figures,
-    sample_note,
-    sampled_groups,
     sentences,
 )
 from stages.tokens.chat import format_message

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from artifacts_schema.kinds import sidecar_folder
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
+from stages.engine.sampling import named_alike, sample_note, sampled
 from stages.engine.tally import (
     LeastIds,
     LogHistogram,
@@ -58,6 +59,10 @@ class Decisions:
     samples: LeastIds = field(default_factory=lambda: LeastIds(SAMPLES_BY_VERDICT))
     with_documents: bool = False
     """Whether any of the documents inputs is in the store still."""
+    note: str = ""
+    """On how many rows these figures were measured; empty if on all."""
+    tables: tuple[str, ...] = ()
+    """Of the ledger, as far as it was read."""
     measured_language: bool = False
     """Whether a language model named the languages; else the sources declared them."""
 
@@ -96,14 +101,16 @@ class Decisions:
 
 
 def read_decisions(artifact: Artifact) -> Decisions:
-    """Count the ledger, joined with what is still available of its documents."""
-    decisions = Decisions()
+    """Count the ledger, or a sample of it, joined with what is still available of its documents."""
+    whole = artifact.output("ledger")
+    ledger = sampled(whole)
+    note = sample_note(ledger.rows, whole.rows, "rows of the ledger")
+    decisions = Decisions(note=note, tables=tuple(ledger.paths("*.parquet")))
     signals = inputs_in_order(artifact, "signals")
     signals = [input_ for input_ in signals if input_ is None or not describes_chat(input_)]
     signals = [input_ if input_ and _names_language(input_) else None for input_ in signals]
     sets = signal_sets(signals, len(artifact.manifest.inputs.get("documents", ())))
     decisions.measured_language = any(input_ is not None for input_ in signals)
-    ledger = artifact.output("ledger")
     for role in ("documents", *ID_COLUMN):
         inputs = inputs_in_order(artifact, role)
         decisions.with_documents |= any(input_ is not None for input_ in inputs)
@@ -171,17 +178,21 @@ def overlap(
     return dict(counts)
 
 
-def read_texts(artifact: Artifact, rows: Sequence[Row]) -> dict[str, Row]:
-    """Text and address of ledger rows by doc_id, with the filter's edits made.
+def read_texts(artifact: Artifact, tables: Sequence[str], rows: Sequence[Row]) -> dict[str, Row]:
+    """Text and address of rows in these tables of the ledger by doc_id, with the edits made.
 
     Kept documents are in the output, dropped ones in the inputs, if these are still available.
     """
     kept = [row["doc_id"] for row in rows if row["reason"] == KEPT]
     dropped = [row["doc_id"] for row in rows if row["reason"] != KEPT]
     columns = ["text", "url", "source"]
-    texts = rows_by_id([artifact.output("documents")], kept, columns)
-    read = rows_by_id(available_inputs(artifact, "documents"), dropped, columns)
-    spans = spans_by_id(available_inputs(artifact, "views"), dropped)
+    texts = rows_by_id([named_alike(artifact.output("documents"), tables)], kept, columns)
+    documents, views = (
+        [named_alike(source, tables) for source in available_inputs(artifact, role)]
+        for role in ("documents", "views")
+    )
+    read = rows_by_id(documents, dropped, columns)
+    spans = spans_by_id(views, dropped)
     config = FilterConfig.model_validate(artifact.manifest.config)
     stays = config.personal_data.kept()
     for doc_id, row in read.items():

@@ -20,6 +20,7 @@ from stages.engine.page import (
     make_table,
     number,
 )
+from stages.engine.sampling import sample_note, sampled
 from stages.engine.tally import Row, available_inputs, excerpt, log_histogram, ranked, sentences
 from stages.filter.assess import reason_names
 from stages.filter.checks import CONTAMINATION, LANGUAGE, NEAR_DUPLICATE
@@ -44,10 +45,13 @@ def preset_figures(artifact: Artifact) -> list[Figure]:
     if not signals or len(signals) < len(references):
         return []
     signals = [input_ for input_ in signals if not describes_chat(input_)]
-    comparison = compare_presets(FilterInputs([], signals, [], [], [], None, []), list(PRESETS))
+    parts = [sampled(source) for source in signals]
+    comparison = compare_presets(FilterInputs([], parts, [], [], [], None, []), list(PRESETS))
     if not comparison.documents or not comparison.presets:
         return []
-    return [_preset_kept(comparison), *_disagreement(comparison)]
+    read, total = (sum(source.rows for source in some) for some in (parts, signals))
+    note = sample_note(read, total)
+    return [_preset_kept(comparison, note), *_disagreement(comparison, note)]
 
 
 def language_figures(config: FilterConfig, spoken: Sequence[str]) -> list[Figure]:
@@ -76,20 +80,20 @@ def _bound(rule: Rule | None) -> float | None:
     return None if rule is None or math.isnan(rule.threshold) else rule.threshold
 
 
-def _preset_kept(comparison: Comparison) -> TableFigure:
+def _preset_kept(comparison: Comparison, sample: str) -> TableFigure:
     rows = tuple(
         (name, int(kept), kept / comparison.documents)
         for name, kept in zip(comparison.presets, comparison.kept.tolist(), strict=True)
     )
     missing = ", ".join(comparison.missing)
     left = f"Not asked, as their signals were not measured: {missing}." if missing else ""
-    note = sentences("Each preset alone on every document, whatever its source.", left)
+    note = sentences("Each preset alone on every document, whatever its source.", left, sample)
     return make_table(
         "What each preset would keep (documents)", "preset | kept:, | share:.1%", rows, note
     )
 
 
-def _disagreement(comparison: Comparison) -> list[Figure]:
+def _disagreement(comparison: Comparison, sample: str) -> list[Figure]:
     order = sorted(range(len(comparison.presets)), key=lambda place: -comparison.dropped[place])
     most = {place for place in order[:PRESET_MATRIX] if comparison.dropped[place]}
     chosen = [place for place in range(len(comparison.presets)) if place in most]
@@ -104,8 +108,11 @@ def _disagreement(comparison: Comparison) -> list[Figure]:
             labels,
             labels,
             values,
-            note="The row's preset drops them, the column's keeps them; empty: none. Presets that "
-            "drop nothing are left out.",
+            note=sentences(
+                "The row's preset drops them, the column's keeps them; empty: none. Presets that "
+                "drop nothing are left out.",
+                sample,
+            ),
         )
     ]
 
@@ -129,7 +136,12 @@ def page(artifact: Artifact) -> list[Figure]:
         *_overlap(decisions, order),
         *_by_source(decisions),
         *_by_language(decisions, order),
-        *log_histogram("Characters of kept and dropped documents", "characters", decisions.lengths),
+        *log_histogram(
+            "Characters of kept and dropped documents",
+            "characters",
+            decisions.lengths,
+            note=decisions.note,
+        ),
         *_samples(artifact, decisions, order),
     ]
 
@@ -149,9 +161,10 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 def _order(artifact: Artifact, decisions: Decisions) -> list[str]:
     """Rules that some document fails, in the order of decision."""
-    failures = decisions.failures()
+    failures, account = decisions.failures(), artifact.manifest.conservation
+    dropped = account.dropped if account is not None else {}
     names = reason_names(_config(artifact))
-    return [name for name in names if failures[name]]
+    return [name for name in names if failures[name] or dropped.get(name)]
 
 
 def _account(artifact: Artifact) -> TableFigure:
@@ -211,7 +224,11 @@ def _rules(artifact: Artifact, decisions: Decisions, order: list[str]) -> TableF
         "Rules, thresholds and what they drop (documents)",
         f"rule | fail it:, | share:{_SHARE} | it alone:, | it first:, | left after it:, | passes",
         rows,
-        "In the order of decision. Without a rule, the documents that fail it alone would stay.",
+        sentences(
+            "In the order of decision. Without a rule, the documents that fail it alone would "
+            "stay.",
+            decisions.note,
+        ),
     )
 
 
@@ -243,8 +260,11 @@ def _overlap(decisions: Decisions, order: list[str]) -> list[Figure]:
             tuple(labels),
             tuple(labels),
             values,
-            note="The diagonal is all that fail the rule; an empty cell is a pair that no document "
-            "fails together.",
+            note=sentences(
+                "The diagonal is all that fail the rule; an empty cell is a pair that no document "
+                "fails together.",
+                decisions.note,
+            ),
         )
     ]
 
@@ -270,7 +290,7 @@ def _by_source(decisions: Decisions) -> list[Figure]:
         share = size / max(size + characters[source, snapshot, False], 1)
         rows.append((source, snapshot, count, stay, stay / count, share))
     left = len(totals) - len(rows)
-    note = f"{left:,} smaller ones are not shown." if left else ""
+    note = sentences(f"{left:,} smaller ones are not shown." if left else "", decisions.note)
     return [
         make_table(
             "Documents kept, by source and snapshot",
@@ -308,7 +328,7 @@ def _by_language(decisions: Decisions, order: list[str]) -> list[Figure]:
             {"kept": kept, "dropped": dropped},
             stacked=True,
             label="language",
-            note=sentences(origin, left),
+            note=sentences(origin, left, decisions.note),
         ),
         MatrixFigure(
             "What becomes of a language's documents (share)",
@@ -316,7 +336,9 @@ def _by_language(decisions: Decisions, order: list[str]) -> list[Figure]:
             (KEPT, *reasons[:MATRIX]),
             shares,
             _SHARE,
-            "Rows are languages, columns the first rule that a document fails.",
+            sentences(
+                "Rows are languages, columns the first rule that a document fails.", decisions.note
+            ),
         ),
     ]
 
@@ -326,11 +348,14 @@ def _samples(artifact: Artifact, decisions: Decisions, order: list[str]) -> list
     verdicts = [name for name in (KEPT, *order) if name in groups][:SAMPLES]
     each = max(1, SAMPLES // max(len(verdicts), 1))
     rows = [row for name in verdicts for row in groups[name][:each]]
-    texts = read_texts(artifact, rows)
+    texts = read_texts(artifact, decisions.tables, rows)
     samples = tuple(_sample(row, texts[row["doc_id"]]) for row in rows if row["doc_id"] in texts)
     if not samples:
         return []
-    note = "Of each verdict the documents with the least ids, with the filter's edits made."
+    note = sentences(
+        "Of each verdict the documents with the least ids, with the filter's edits made.",
+        decisions.note,
+    )
     return [SamplesFigure("Documents by verdict", samples, note)]
 
 

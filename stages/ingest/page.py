@@ -20,6 +20,7 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
+from stages.engine.sampling import named_alike, sample_note, sampled, sampled_groups
 from stages.engine.tally import (
     LABEL,
     NONE,
@@ -32,8 +33,6 @@ from stages.engine.tally import (
     languages,
     log_histogram,
     most_common,
-    sample_note,
-    sampled_groups,
     sentences,
 )
 
@@ -209,9 +208,10 @@ def _rejected(artifact: Artifact) -> list[Figure]:
     )
     rejected = artifact.output("rejected")
     values: Counter[tuple[str, str]] = Counter()
-    least = LeastIds(SAMPLES_BY_REASON)
+    least, counted = LeastIds(SAMPLES_BY_REASON), 0
     names = ["doc_id", "reason", "detail", "url", "origin_file", "origin_offset"]
     for group in sampled_groups([rejected], names):
+        counted += len(group)
         for reason in pc.unique(group["reason"]).to_pylist():
             rows = group.filter(pc.equal(group["reason"], reason))
             least.offer(reason, rows)
@@ -219,20 +219,22 @@ def _rejected(artifact: Artifact) -> list[Figure]:
                 for row in pc.value_counts(rows["detail"]).to_pylist():
                     values[reason, (row["values"] or NONE)[:LABEL]] += row["counts"]
     if values:
-        figures.append(_rejected_values(values))
+        note = sample_note(counted, rejected.rows, "records")
+        figures.append(_rejected_values(values, note))
     if least.groups:
         figures.append(_rejected_samples(least))
     return figures
 
 
-def _rejected_values(values: Counter[tuple[str, str]]) -> TableFigure:
+def _rejected_values(values: Counter[tuple[str, str]], note: str) -> TableFigure:
     """The most common values of reasons that have few."""
     labels = {"content_type": "declared type", "http_status": "HTTP status"}
     rows: list[tuple[Cell, ...]] = []
     for name in sorted({name for name, _ in values}):
         own = {value: count for (reason, value), count in values.items() if reason == name}
         rows += [(labels[name], *row) for row in most_common(own, VALUES)]
-    return make_table("Records rejected, by status and type", "field | value | records:,", rows)
+    title = "Records rejected, by status and type"
+    return make_table(title, "field | value | records:,", rows, note)
 
 
 def _rejected_samples(least: LeastIds) -> TableFigure:
@@ -290,7 +292,9 @@ def _files(artifact: Artifact) -> list[Figure]:
     """Documents and rejected records of each file, where files hold many records."""
     if 2 * artifact.manifest.counts["files"] > artifact.manifest.counts["records_in"]:
         return []
-    documents, rejected = (_by_file(artifact.output(n)) for n in ("documents", "rejected"))
+    output, others = artifact.output("documents"), artifact.output("rejected")
+    part = sampled(output)
+    documents, rejected = _by_file(part), _by_file(named_alike(others, part.paths()))
     records = {n: documents.get(n, 0) + rejected.get(n, 0) for n in documents | rejected}
     rows: list[tuple[Cell, ...]] = []
     for name, count in most_common(records):
@@ -299,7 +303,8 @@ def _files(artifact: Artifact) -> list[Figure]:
         else:
             left = sum(documents.values()) - sum(int(row[1] or 0) for row in rows)
             rows.append((name, left, count - left))
-    return [make_table("Records by file", "file | documents:, | rejected:,", rows)]
+    note = sample_note(part.rows, output.rows)
+    return [make_table("Records by file", "file | documents:, | rejected:,", rows, note)]
 
 
 def _by_file(output: Input) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stages.engine.page import Artifact, Figure, make_facts, make_histogram
+from stages.engine.sampling import sample_note, sampled
 
 COUNTED = {
     "documents": "documents",
@@ -26,12 +27,16 @@ def page(artifact: Artifact) -> list[Figure]:
     output = artifact.output("duplicates")
     floor = output.read_json("statistics.json")["parameters"]["floor"]
     edges, bins = np.linspace(floor, 1, BINS + 1), np.zeros(BINS, np.int64)
-    for shard in output.shards("*/*.parquet"):
+    part = sampled(output)
+    for shard in part.shards("*/*.parquet"):
         for group in shard.row_groups(["partners"]):
             partners = group["partners"].combine_chunks().flatten()
             cosine = partners.field("similarity").to_numpy(zero_copy_only=False)
             bins += np.histogram(np.clip(cosine, floor, 1), edges)[0]
     if bins.any():
         series = {"pairs": bins.tolist()}
-        figures.append(make_histogram("Cosine of the pairs", "cosine:.3f", edges.tolist(), series))
+        note = sample_note(part.rows, output.rows)
+        figures.append(
+            make_histogram("Cosine of the pairs", "cosine:.3f", edges.tolist(), series, note=note)
+        )
     return figures

@@ -20,14 +20,13 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
+from stages.engine.sampling import sample_note, sampled, sampled_groups
 from stages.engine.tally import (
     LogHistogram,
     add_counts,
     bars,
     log_histogram,
     numbers,
-    sample_note,
-    sampled_groups,
     sentences,
 )
 
@@ -116,9 +115,11 @@ def page(artifact: Artifact) -> list[Figure]:
 
 
 def _labels(artifact: Artifact, names: Sequence[str]) -> list[Figure]:
-    """Documents by each label, over all rows."""
+    """Documents by each label."""
     counts: dict[str, dict[str, int]] = {name: {} for name in names}
-    for shard in artifact.output("signals").shards():
+    output = artifact.output("signals")
+    part = sampled(output)
+    for shard in part.shards():
         for group in shard.row_groups(list(names)):
             for name in names:
                 column = group[name].drop_null() if name in NAMED_ONLY else group[name]
@@ -126,7 +127,9 @@ def _labels(artifact: Artifact, names: Sequence[str]) -> list[Figure]:
     return [
         figure
         for name in sorted(names, key=[*LABELS].index)
-        for figure in bars(LABELS[name], counts[name], label=name)
+        for figure in bars(
+            LABELS[name], counts[name], label=name, note=sample_note(part.rows, output.rows)
+        )
     ]
 
 
@@ -212,7 +215,9 @@ def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figu
     """Counts alone; what was found is never shown."""
     names = [signal["name"] for signal in described if signal["unit"] in HIDDEN]
     totals = {name: np.zeros(3, dtype=np.int64) for name in names}
-    for shard in artifact.output("signals").shards():
+    output = artifact.output("signals")
+    part = sampled(output)
+    for shard in part.shards():
         for group in shard.row_groups(names) if names else ():
             for name, total in totals.items():
                 counts = group[name].to_numpy()
@@ -225,6 +230,7 @@ def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figu
                 "Personal data and secrets found",
                 "signal | documents with any:, | found:, | most in one document:,",
                 rows,
+                sample_note(part.rows, output.rows),
             )
         ]
         if rows
@@ -235,7 +241,9 @@ def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figu
 def _spans(artifact: Artifact) -> list[Figure]:
     """Spans that the views hold, by view and label."""
     counts: dict[tuple[str, str], int] = {}
-    for shard in artifact.output("views").shards():
+    views = artifact.output("views")
+    part = sampled(views)
+    for shard in part.shards():
         for group in shard.row_groups(["spans"]):
             spans = group["spans"].combine_chunks().flatten()
             pairs = pa.table({n: pc.struct_field(spans, n) for n in ("view", "label")})
@@ -243,7 +251,10 @@ def _spans(artifact: Artifact) -> list[Figure]:
                 key = (row["view"], row["label"])
                 counts[key] = counts.get(key, 0) + row["count_all"]
     rows = tuple((*key, count) for key, count in sorted(counts.items()))
-    note = "What a filter replaces if its config applies the view."
+    note = sentences(
+        "What a filter replaces if its config applies the view.",
+        sample_note(part.rows, views.rows),
+    )
     return (
         [make_table("Spans to be replaced", "view | label | spans:,", rows, note)] if rows else []
     )

@@ -3,10 +3,10 @@
     python -m tests.benchmarks.scale [--shards 100 400 1600] [--workers 2]
 
 A crawl of so many JSON-lines files of two documents each, so that the work on texts is next to
-nothing, goes through `ingest`, `signals`, `dedup` and `filter` in processes of this machine. Told
-are CPU seconds of each stage, and the exponent of their growth from each number of shards to the
-next: 1 is what a map over shards should cost, 2 what a task costs that carries a list of all
-shards.
+nothing, goes through `ingest`, `signals`, `dedup` and `filter` in processes of this machine; then
+its report is made. Told are CPU seconds of each stage and of the report, and the exponent of their
+growth from each number of shards to the next: 1 is what a map over shards should cost, 2 what a
+task costs that carries a list of all shards.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -60,26 +61,33 @@ def write_crawl(folder: Path, shards: int) -> None:
 
 
 def measure(shards: int, workers: int) -> dict[str, float]:
-    """CPU seconds by stage of a run in processes of its own."""
+    """CPU seconds by stage of a run in processes of its own, and of its report."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         write_crawl(work / "crawl", shards)
         recipe = work / "scale.yaml"
         recipe.write_text(RECIPE.format(crawl=work / "crawl", workers=workers))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "INGOT_HOME": str(work / "home")}
-        command = [sys.executable, "-m", "ingot_entry", "run", str(recipe)]
-        command += ["--store", str(work / "store")]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=work)
-        down = [sys.executable, "-m", "ingot_entry", "down"]  # The server that the run started.
-        subprocess.run(down, env=environment, capture_output=True, cwd=work)
-        if ran.returncode:
-            raise SystemExit(ran.stdout + ran.stderr)
-        store = Store.open(str(work / "store"))
+
+        def ingot(*arguments: str) -> None:
+            command = [sys.executable, "-m", "ingot_entry", *arguments]
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=work)
+            if ran.returncode:
+                raise SystemExit(ran.stdout + ran.stderr)
+
+        store_folder = str(work / "store")
+        ingot("run", str(recipe), "--no-prefect", "--store", store_folder)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ingot("report", "scale", "--store", store_folder)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        report = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        store = Store.open(store_folder)
         made = {manifest.stage: manifest for manifest in store.manifests()}
         documents = made["filter"].conservation
         assert documents is not None
         assert documents.records_in == 2 * shards
-        return {stage: float(made[stage].telemetry["cpu_seconds"]) for stage in STAGES}
+        costs = {stage: float(made[stage].telemetry["cpu_seconds"]) for stage in STAGES}
+        return {**costs, "report": report}
 
 
 def exponent(sizes: Sequence[int], costs: Sequence[float]) -> list[float]:
@@ -97,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     costs = [measure(shards, options.workers) for shards in options.shards]
     rows = []
-    for stage in STAGES:
+    for stage in (*STAGES, "report"):
         own = [cost[stage] for cost in costs]
         growth = exponent(options.shards, own)
         rows.append([stage, *(f"{one:.1f}" for one in own), *(f"{one:.2f}" for one in growth)])

@@ -10,7 +10,7 @@ import pytest
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
-from stages.engine import Input, Stage
+from stages.engine import Stage
 from stages.engine.page import Artifact, BarFigure, HistogramFigure
 from stages.engine.protocol import Many
 from stages.engine.tally import (
@@ -25,7 +25,6 @@ from stages.engine.tally import (
     log_histogram,
     most_common,
     rejection_figures,
-    sampled_groups,
 )
 
 
@@ -107,17 +106,6 @@ def test_hosts_are_what_stands_between_the_slashes() -> None:
     ]
     expected = ["example.org", "news.example", None, None]
     assert hosts(pa.chunked_array([urls])).to_pylist() == expected
-
-
-def test_long_tables_are_sampled_evenly(
-    make_documents: Callable[..., Any], read_input: Callable[..., Input]
-) -> None:
-    """Ten row groups of ten rows: of 50 rows, every second group."""
-    given = make_documents([[f"{s} {n}" for n in range(10)] for s in range(10)])
-    documents = read_input(*given)
-    groups = list(sampled_groups([documents], ["text"], most=50))
-    assert [group["text"][0].as_py() for group in groups] == ["0 0", "2 0", "4 0", "6 0", "8 0"]
-    assert sum(map(len, sampled_groups([documents], ["text"], most=100))) == 100
 
 
 def test_streams_of_the_same_rows_are_cut_alike() -> None:
