@@ -69,16 +69,20 @@ _EXPIRY_AFTER = re.compile(
 )
 """The month and year that stand after a card's number: `,08/27`, `|04|2027`."""
 
-_PARAMETERS_AFTER = re.compile(r"&(?:exp\w{0,12}|cv[cv]2?)=", re.IGNORECASE)
-"""What follows a number in a form that was sent: `number=…&exp=1027&cvc=468`."""
+_PARAMETERS_AFTER = re.compile(
+    r"&(?:exp\w{0,12}|cv[cv]2?)=|[\"'],\s{0,20}[\"'](?:exp\w{0,12}|cv[cv]2?)[\"']\s?:",
+    re.IGNORECASE,
+)
+"""What follows a number in a form or an object: `number=…&exp=1027&cvc=468`."""
 
 _NUMBER_BEFORE = re.compile(r"(?<![\w-])number=[\"']?\Z")
 _NUMBERS_OF_OTHER_KINDS = re.compile(
     r"(?:(?:order|track|invoice|ref|serial|imei|meid|iccid|isbn|ean|upc|gtin|sku|ticket|case|customer"
     r"|member|account|acct|konto|booking|shipment|parcel|transaction|trx|txn|trace|session|user"
-    r"|device|job|build|batch|request|event|message|node|object|post|tweet|status|chat|channel"
-    r"|guild|thread|bestell|sendung|rechnung|commande|pedido|ordine|номер)\w{0,8}"
-    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?|(?<![a-z])(?!paid|said)[a-z]{0,2}ids?\b|token|hash"
+    r"|device|job|build|batch|request|node|object|guild|bestell|sendung|rechnung|commande|pedido"
+    r"|ordine|номер)\w{0,8}(?:[ _.-]?(?:id|no|nr|num|number|code))?"
+    r"|(?:event|message|post|tweet|status|chat|channel|thread)\w{0,8}"
+    r"[ _.-]?(?:id|no|nr|num|number|code)|(?<![a-z])(?!paid|said)[a-z]{0,2}ids?\b|token|hash"
     r"|timestamp|epoch|\bnr\b|n°|#|№)"
     r"[ \t:=#.\"'()\[\]-]{0,8}\Z|[+*/<(\[-]\s?\Z|\s=\s?\Z",
     re.IGNORECASE,

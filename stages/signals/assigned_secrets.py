@@ -77,7 +77,8 @@ _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _ID_BETWEEN = re.compile(r"\bids?\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT})|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
+    rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END})"
+    rf"|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
     re.IGNORECASE,
 )
 _SHORT_HEX = re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{20,31}\Z")

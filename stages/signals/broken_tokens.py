@@ -1,10 +1,11 @@
-"""Tokens that are broken over lines, joined and matched as one.
+"""Tokens that are broken over lines or into strings, joined and matched as one.
 
 A line is wrapped by a mail program or a terminal, continued by a backslash (shells) or `=` (quoted-
-printable), marked on each line (`>`, `//`, `*`, `#`), a cell with `<br>`, or a string in parts that
-a program joins: `+`, `.`, `..`, `&`, `<>`, `^`, Visual Basic's `& _`. At least eight characters of
-the token with its literal must stand on one line. Time is linear in the text: a token has a
-greatest number of lines.
+printable), marked on each line (`>`, `//`, `*`, `#`), or begins as the first one does (`auth | `,
+the sign of a diff). A cell is broken by `<br>`, a string is in parts that a program joins: `+`,
+`.`, `..`, `&`, `<>`, `^`, Visual Basic's `& _`, `TOKEN+=`, the items of a list. At least eight
+characters of the token, with its literal where that does not end it, must stand before the end of
+a line. Time is linear in the text: a token has a greatest number of lines.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from stages.signals.secret_kinds import (
 from stages.signals.secret_values import is_placeholder
 from stages.signals.service_tokens import SERVICE_TOKENS
 
-_LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ,)", "a": ".", "s": "&<>^|%`"}
+_LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ,)", "a": ".", "s": "&<>^|%`*"}
 
 
 def _mark(byte: int) -> str:
@@ -42,13 +43,59 @@ _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?
 """A quote, and the sign of a program that joins strings or lines: `" +`, `' ||`, `" & _`, `",`."""
 
 _OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
+_APPENDED = (
+    r"""["'];?\r?\n[ \t]{0,40}(?:export )?[$@]?\w{1,40}"""
+    r"""(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?[+.&] ?)["']|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40}\+="""
+)
+"""The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
+
+_WITHIN_LINE = r"""["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\|)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
+_UNSEEN = r"(?:<wbr ?/?>|&shy;|&#(?:173|8203);|&ZeroWidthSpace;|[\u00ad\u200b\u2060])"
+_UNSEEN_MARKS = bytes(ord("u" if byte in b"<&\\\xc2\xe2" else " ") for byte in range(256))
+_UNSEEN_SIGN = re.compile(
+    rb"<w?br|&(?:shy|#|Zero)|\\(?:r\\)?n|\xc2\xad|\xe2\x80\x8b|\xe2\x81\xa0"  # in UTF-8
+)
+"""Where a page may break a word, and the end of a line in a string: beside `<br>`."""
+
 _LINE_BREAK = re.compile(
+    rf"""{_APPENDED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n|"""
     rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>)?[=\\`^%]?\r?\n"""
     r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
 )
-_CONTINUED = re.compile(rf"""(?:{_CLOSE}| ?<br ?/?>| \|)? ?[\\`^%]?=?\r?\Z""")
+_CONTINUED = re.compile(
+    rf"""(?:{_CLOSE}| ?<br ?/?>|[ \t]{{1,40}}\|| ?(?:-->|\*/))? ?[\\`^%]?=?\r?\Z"""
+)
 _WEAK_BREAK = re.compile(r"""["'][^"']*[,(]|\r?\n[ \t]{0,6}[0-9]""")
 """What also stands between two values: items of a list, arguments, numbered lines."""
+
+_LINE_CLOSE = re.compile(
+    rf"""(?P<quoted>{_CLOSE})?(?:[ \t]{{1,40}}\||<br ?/?>| ?(?:-->|\*/))? ?[=\\`^%]?\r?\n"""
+)
+_LINE_OPEN = re.compile(r"""[ \t]{0,40}(?:\|[ \t]{1,40})?(?P<quote>["'])?""")
+_LONGEST_PREFIX = 80
+"""Characters with which two lines begin alike."""
+
+_JOINT_SIGNS = {"q": "\"'`", "s": " ,+.&|~^<>", ";": ";", "n": "\n", "r": "\r"}
+_JOINT_MARKS = bytes(
+    ord(next((mark for mark, some in _JOINT_SIGNS.items() if chr(byte) in some), "a"))
+    for byte in range(256)
+)
+_JOINT = re.compile(rb"q(?:s{0,4}q|;r?n)")
+"""Two strings with nothing but signs between, or the end of a statement that ends with a string."""
+
+_JOIN_BEFORE = re.compile(r"(?:join|concat|implode|paste0?|strcat)\b[^\n]{0,12}\Z", re.IGNORECASE)
+_JOIN_AFTER = re.compile(r"[^\]]{0,1500}\]\s?(?:\.|->)?\s?(?:join|concat|implode)", re.IGNORECASE)
+"""The call that joins the items of a list."""
+
+_ENDINGS = ("-us", "NRAL", "_mmk")
+_ENDING = re.compile(
+    r"[0-9a-f]-us[0-9]{1,2}(?![A-Za-z0-9])|[0-9a-z]NRAL(?![A-Za-z0-9])|[A-Za-z0-9]_mmk(?!\w)"
+)
+"""How tokens end that begin with no literal."""
+
+_ENDING_REACH = 90
+_FEWEST = 8
+"""Characters of a token at least in the part that it begins in."""
 
 _LONGEST_SIGN = 24
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
@@ -64,6 +111,8 @@ _LONGEST_LINE, _MOST_LINES = 1200, 40
 
 _LINE_FEEDS = ("", "\n", "\r")
 _ALL_KINDS = SECRET_KINDS + SERVICE_TOKENS + INNER_KINDS
+_OF_ENDINGS = tuple(sort for sort in INNER_KINDS if sort.literal in _ENDINGS)
+_BEGINNINGS = {(sort.begins or sort.literal)[:2].encode() for sort in SECRET_KINDS + SERVICE_TOKENS}
 _LITERAL = re.compile(
     "|".join(
         re.escape(one) for one in sorted({sort.literal for sort in _ALL_KINDS} | {"sk-", "hooks"})
@@ -73,9 +122,29 @@ _LITERAL = re.compile(
 
 
 def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
-    """Secrets of the kinds that are broken over lines; `encoded` is `text` in UTF-8."""
-    if "\n" not in text:
-        return
+    """Secrets of the kinds that are in parts; `encoded` is `text` in UTF-8."""
+    fragments = {*_find_in_strings(text, encoded), *_find_in_markup(text, encoded)}
+    if "\n" in text:
+        fragments.update(_find_line_ends(text, encoded))
+    free = 0
+    for start, stop in sorted(fragments):
+        fragment = text[start:stop]
+        if start < free or len(fragment) < _FEWEST or (fragment.isalpha() and fragment.istitle()):
+            continue
+        kinds = _ALL_KINDS
+        if not _LITERAL.search(fragment):
+            below = text[stop : stop + _ENDING_REACH]
+            if not any(ending in below for ending in _ENDINGS) or not _ENDING.search(below):
+                continue
+            kinds = _OF_ENDINGS
+        span = _join_parts(text, start, stop, kinds)
+        if span is not None:
+            yield span
+            free = span.end
+
+
+def _find_line_ends(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
+    """Places of the fragments at the ends of lines that may go on below."""
     ends, size = [], len(encoded)
     # Backwards, since a pattern is searched fastest by a rare byte that it begins with.
     for match in _LINE_END.finditer(encoded.translate(_LINE_MARKS)[::-1]):
@@ -87,19 +156,40 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
             and encoded[feed + 1 : feed + 2] != b"\n"
         ):
             ends.append(feed)
-    free = 0
     for feed in to_character_offsets(text, encoded, ends[::-1]):
-        first = max(free, feed - _LONGEST_LINE)
+        first = max(0, feed - _LONGEST_LINE)
         sign = _CONTINUED.search(text, max(first, feed - _LONGEST_SIGN), feed)
-        stop = sign.start() if sign else feed
-        start = first + len(text[first:stop].rstrip(_FRAGMENT_CHARACTERS))
-        fragment = text[start:stop]
-        if (fragment.istitle() and fragment.isalpha()) or not _LITERAL.search(fragment):
-            continue
-        span = _join_lines(text, start, stop)
-        if span is not None:
-            yield span
-            free = span.end
+        yield _fragment_before(text, sign.start() if sign else feed)
+
+
+def _fragment_before(text: str, stop: int) -> tuple[int, int]:
+    """The place of the characters of a token that end at `stop`."""
+    first = max(0, stop - _LONGEST_LINE)
+    return first + len(text[first:stop].rstrip(_FRAGMENT_CHARACTERS)), stop
+
+
+def _find_in_strings(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
+    """Strings that begin as a token does, before another string or the end of a statement."""
+    places = list[int]()
+    for joint in _JOINT.finditer(encoded.translate(_JOINT_MARKS)):
+        stop = joint.start()
+        start = encoded.rfind(encoded[stop : stop + 1], max(0, stop - _LONGEST_LINE), stop) + 1
+        if start and stop - start >= _FEWEST and encoded[start : start + 2] in _BEGINNINGS:
+            places += (start, stop)
+    borders = to_character_offsets(text, encoded, places) if places else []
+    return zip(borders[::2], borders[1::2], strict=True)
+
+
+def _find_in_markup(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
+    """Fragments before a break of a line in a cell, and where a page may break a word."""
+    places, marks = list[int](), encoded.translate(_UNSEEN_MARKS)
+    place = marks.find(b"u")
+    while place >= 0:
+        if _UNSEEN_SIGN.match(encoded, place):
+            places.append(place - encoded.startswith(b" ", place - 1))
+        place = marks.find(b"u", place + 1)
+    for stop in to_character_offsets(text, encoded, places) if places else ():
+        yield _fragment_before(text, stop)
 
 
 _JOINED = re.compile(rf"""(?:{_CLOSE}\r?\n{_OPEN}|\\\r?\n[ \t]{{0,40}})""")
@@ -119,27 +209,70 @@ def continue_lines(text: str, span: Span) -> Span:
     return span._replace(end=end)
 
 
-def _join_lines(text: str, start: int, stop: int) -> Span | None:
-    """The secret that begins in the fragment [start, stop) and goes on in the lines below it."""
+def _match_gap(text: str, start: int, place: int) -> tuple[str, int, bool] | None:
+    """What parts the fragment that ends at `place` from the next: its text and end.
+
+    And whether it is an end of a line alone. The token begins at `start`.
+    """
+    close = _LINE_CLOSE.match(text, place)
+    if close is not None:
+        shared = _shared_prefix(text, start, close.end())
+        opened = _LINE_OPEN.match(text, close.end() + shared) if shared else None
+        if opened is not None and (opened["quote"] is None) == (close["quoted"] is None):
+            gap = text[place : opened.end()]
+            return gap, opened.end(), gap[0] in "\r\n"
+    match = _LINE_BREAK.match(text, place)
+    if match is None:
+        return None
+    return match[0], match.end(), _PLAIN_BREAK.match(match[0]) is not None
+
+
+def _shared_prefix(text: str, start: int, below: int) -> int:
+    """Characters up to a sign with which the line of `start` and that at `below` begin alike.
+
+    Any digit is like any other.
+    """
+    line = text.rfind("\n", max(0, start - _LONGEST_PREFIX), start) + 1
+    if not line and start > _LONGEST_PREFIX:
+        return 0
+    first, other = (text[at : at + _LONGEST_PREFIX] for at in (line, below))
+    size = 0
+    for one, two in zip(first[: start - line], other, strict=False):
+        if one != two and not (one.isdecimal() and two.isdecimal()):
+            break
+        size += 1
+    prefix = first[:size].rstrip(_FRAGMENT_CHARACTERS) or first[: size and first[0] in "+-"]
+    return len(prefix) if prefix.strip() else 0
+
+
+def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -> Span | None:
+    """The secret that begins in the fragment [start, stop) and goes on after it."""
     joined, place = text[start:stop], stop
     sorts = [
         sort
-        for sort in _ALL_KINDS
-        if sort.literal in joined or (sort.begins and sort.begins in joined)
+        for sort in kinds
+        if kinds is _OF_ENDINGS or sort.literal in joined or (sort.begins and sort.begins in joined)
     ]
+    beginnings = tuple(sort.begins or sort.literal for sort in sorts)
     secret: Span | None = None
-    width = 0
+    width, is_list = 0, False
     for _ in range(_MOST_LINES):
-        gap = _LINE_BREAK.match(text, place)
-        rest = _FRAGMENT.match(text, gap.end()) if gap else None
-        if gap is None or rest is None:
+        gap = _match_gap(text, start, place)
+        rest = _FRAGMENT.match(text, gap[1]) if gap else None
+        if gap is None or rest is None or rest[0].startswith(beginnings):
             break
-        goes_on = not _WEAK_BREAK.match(gap[0]) and (
-            not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
-        )
-        width, before = place - text.rfind("\n", 0, place), width
-        if width == before and (
-            text[rest.end() : rest.end() + 1] in _LINE_FEEDS or not _ORDINARY_WORD.match(rest[0])
+        is_weak = _WEAK_BREAK.match(gap[0]) is not None
+        if is_weak and not is_list:
+            is_list = _is_joined(text, start)
+        goes_on = (is_list or not is_weak) and (not gap[2] or bool(_TOKEN_END.search(rest[0])))
+        width, before = place - text.rfind("\n", max(0, place - _LONGEST_LINE), place), width
+        if (
+            not is_weak
+            and width == before
+            and (
+                text[rest.end() : rest.end() + 1] in _LINE_FEEDS
+                or not _ORDINARY_WORD.match(rest[0])
+            )
         ):
             goes_on = True  # Two lines of equal width: a mail program wrapped them.
         if secret is not None and not goes_on:
@@ -152,6 +285,12 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
             begins = start + first - (len(whole) - len(joined))
             secret = Span(begins, place - (len(whole) - last), label, make_tag(label))
     return secret
+
+
+def _is_joined(text: str, start: int) -> bool:
+    """Whether the items of the list that begins at `start` are joined by a call."""
+    before = _JOIN_BEFORE.search(text, max(0, start - 30), start)
+    return before is not None or _JOIN_AFTER.match(text, start) is not None
 
 
 def _match_joined(

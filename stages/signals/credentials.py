@@ -5,9 +5,9 @@ does: a text without one costs one pass. In a run a literal tells the kind; then
 a check: the length and alphabet that the service uses, its checksum where it has one (GitHub and
 npm end tokens with a CRC-32) or enough different characters, and no sign of a placeholder.
 
-Tokens over lines are in `broken_tokens.py`, blocks of keys in `private_keys.py`; what only its
-place tells is in `passwords.py`, `assigned_secrets.py` and `azure_keys.py`. Time is linear in the
-text: what is matched has a bounded length.
+Tokens in parts are in `broken_tokens.py`, blocks of keys in `private_keys.py`, those of wallets in
+`wallet_keys.py`; what only its place tells is in `passwords.py`, `assigned_secrets.py` and
+`azure_keys.py`. Time is linear in the text: what is matched has a bounded length.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from stages.signals.secret_kinds import (
 )
 from stages.signals.secret_values import is_placeholder, is_random
 from stages.signals.service_tokens import SERVICE_TOKENS
+from stages.signals.wallet_keys import find_key_arrays, find_wallet_key
 
 _LONG = b"a" * 16
 _IN_RUN = bytes(ord("a" if is_in_run(byte) else " ") for byte in range(256))
@@ -72,6 +73,8 @@ def find_secrets(text: str) -> list[Span]:
         spans += find_broken_azure_key(text, start, end)
         for span in find_assigned_secrets(text, start, end):
             spans.append(continue_lines(text, span))
+        for place in find_wallet_key(text, start, end):
+            spans.append(Span(*place, "private_key", make_tag("private_key")))
         if text.startswith(".", end):
             spans += _find_discord_token(text, start, end)
         if text.startswith("-", end - 9):
@@ -82,7 +85,8 @@ def find_secrets(text: str) -> list[Span]:
         spans += find_inserted_secrets(text)
     spans += find_named_passwords(text)
     tag = make_tag("private_key")
-    spans += [Span(*place, "private_key", tag) for place in find_private_keys(text)]
+    for places in (find_private_keys(text), find_key_arrays(text)):
+        spans += [Span(*place, "private_key", tag) for place in places]
     return drop_overlaps(spans) if len(spans) > 1 else spans
 
 
@@ -147,7 +151,13 @@ _INNER_LITERALS = ("A" * 20, "com/services/T")
 _LITERALS = [sort.literal for sort in SECRET_KINDS]
 _MAY_BE_SECRET = re.compile(
     "|".join(
-        ["[0-9]", "asic ", "earer ", *(re.escape(one) for one in _LITERALS if len(one) > 2)]
+        [
+            "[0-9]",
+            "asic ",
+            "earer ",
+            "oken: ",
+            *(re.escape(one) for one in _LITERALS if len(one) > 2),
+        ]
     ).encode()
 )
 """A digit, a literal, or a scheme of HTTP; of a hexadecimal token (`SK…`) digits are enough."""

@@ -130,6 +130,19 @@ _SEPARATORS = re.compile(r"[\W_]")
 _FICTION = re.compile(r"(?:1?[2-9][0-9]{2})?55501[0-9]{2}|0?12345678?9?0?")
 """North America's numbers for fiction, and digits in their order."""
 
+_KEPT_FOR_FICTION = re.compile(
+    r"(?:(?:00)?44|0)(?:2079460[0-9]{3}|1(?:1[3-8]|[2-6]1)4960[0-9]{3}|1914980[0-9]{3}"
+    r"|2896496[0-9]{3}|2920180[0-9]{3}|1632960[0-9]{3}|7700900[0-9]{3}|8081570[0-9]{3}"
+    r"|9098790[0-9]{3}|3069990[0-9]{3})"
+    r"|(?:(?:00)?33|0)(?:19900|26191|35301|46571|53649|63998)[0-9]{4}"
+    r"|(?:(?:00)?49|0)(?:3023125|6990009|4066969|2214710|8999998)[0-9]{3}"
+    r"|(?:(?:00)?61|0)(?:[2378](?:5550|7010)[0-9]{4}|491570[0-9]{3})"
+)
+_SAYS_FICTION = re.compile(r"ofcom|arcep|acma\b|fictiti|fiction|drama", re.IGNORECASE)
+_FICTION_REACH = 60
+"""Numbers that Ofcom, ARCEP, the Bundesnetzagentur and ACMA keep for fiction are none where a word
+near them says so; elsewhere people write them, like any other, for somebody."""
+
 _EXTENSION = re.compile(r"(?:X|EXT)[0-9]{1,5}\Z")
 
 
@@ -237,7 +250,21 @@ def find_personal_data(
     # Of two that start together (8.8.8.8@corp.com) the longer stays; a reserved account number
     # holds what looks like a phone number.
     alone = drop_overlaps(spans) if len(spans) > 1 else spans
-    return [span for span in alone if not is_reserved(span.label, text[span.start : span.end])]
+    return [
+        span
+        for span in alone
+        if not is_reserved(span.label, text[span.start : span.end])
+        and not (span.label == "phone" and _is_called_fiction(text, span))
+    ]
+
+
+def _is_called_fiction(text: str, span: Span) -> bool:
+    """Whether a phone number is one of those kept for fiction, and a word near it says so."""
+    plain = _normalise_value("phone", text[span.start : span.end])
+    if not _KEPT_FOR_FICTION.fullmatch(plain):
+        return False
+    first, last = max(0, span.start - _FICTION_REACH), span.end + _FICTION_REACH
+    return _SAYS_FICTION.search(text, first, last) is not None
 
 
 def count_personal_data(texts: Sequence[Sequence[Span]]) -> dict[str, list[int]]:

@@ -80,7 +80,8 @@ _SUM_BEFORE = re.compile(r"[0-9)] ?\Z")
 """What stands before a plus between two blanks: the sum `36 + 62426244000`."""
 
 _TOUCHING_AFTER = re.compile(
-    r"[A-Za-z0-9_@=&%°\u00b2€$£]|[,:.][0-9]|\.[a-z]|-(?:[0-9]|[A-Z]{3})|/[A-Za-z0-9]| ?[%€$£°]"
+    r"[A-Za-z0-9_@=&%°\u00b2€$£]|[,:.][0-9]|\.[a-z]|-(?:[0-9]|[A-Z]{3}|[A-Z](?![A-Za-z]))"
+    r"|/[A-Za-z0-9]| ?[%€$£°]"
 )
 _NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
 """The next label without a blank, as text from pages has it: `Fax: 03-5613699E-mail`."""
@@ -217,10 +218,10 @@ def _is_other_number(written: str) -> bool:
     """Whether digits are a date, a decimal, an IP address or one digit many times."""
     if _DECIMAL_OR_IP.match(written):
         return not _AREA_POINT.match(written)
+    if len(set(_DIGIT.findall(written))) < 2:
+        return True
     return "+" not in written[:2] and (
-        len(set(_DIGIT.findall(written))) < 2
-        or _DATE.match(written) is not None
-        or written in _COUNTED_DIGITS
+        _DATE.match(written) is not None or written in _COUNTED_DIGITS
     )
 
 

@@ -82,7 +82,7 @@ WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
 """Names that as often tell a key of a map or of a cache: what they name must be no digest."""
 
 OTHER_TAIL = re.compile(
-    r"hash|digest|finger|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type"
+    r"hash|digest|finger|thumb|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type"
     r"|address"
     r"|length|size|count|expir|pub|ref\b|izer|limit|index|format|field|header|param|provider|class",
     re.IGNORECASE,
