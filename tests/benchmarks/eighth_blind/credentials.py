@@ -37,7 +37,7 @@ _SIGNS = "!#%*-_+=.?"
 
 
 def _part(content: dict[str, Any] | bytes) -> str:
-    plain = content if isinstance(content, bytes) else json.dumps(content).encode()
+    plain = content if isinstance(content, bytes) else json.dumps(content, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(plain).decode().rstrip("=")
 
 
@@ -81,7 +81,7 @@ def make_human(rng: random.Random) -> str:
     leet = word.replace("a", "4", 1).replace("o", "0", 1).replace("i", "1", 1)
     return rng.choice(
         [
-            *(f"{word}{rng.randrange(1960, 2024)}!", f"{leet}#{rng.randrange(10, 99)}"),
+            *(f"{word}!{rng.randrange(1960, 2024)}", f"{leet}#{rng.randrange(10, 99)}"),
             *(f"{word}{second}{rng.randrange(10, 999)}", f"{word.lower()}_{rng.randrange(100, 999)}"),
             f"{rng.randrange(10, 99)}{leet}{rng.choice('!?.+')}{second[:3]}",
         ]

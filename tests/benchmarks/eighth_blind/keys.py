@@ -80,11 +80,11 @@ def _ssh_public(rng: random.Random) -> bytes:
 
 
 def _openssh(rng: random.Random) -> bytes:
-    check = rng.randbytes(4)
-    private = check + check + _ssh_public(rng) + _field(rng.randbytes(64)) + _field(b"deploy")
+    check, public = rng.randbytes(4), _ssh_public(rng)
+    private = check + check + public + _field(rng.randbytes(64)) + _field(b"deploy")
     private += bytes(range(1, 1 + -len(private) % 8))
     head = _field(b"none") + _field(b"none") + _field(b"") + (1).to_bytes(4, "big")
-    return b"openssh-key-v1\0" + head + _field(_ssh_public(rng)) + _field(private)
+    return b"openssh-key-v1\0" + head + _field(public) + _field(private)
 
 
 def _public(rng: random.Random) -> bytes:
