@@ -1,13 +1,13 @@
 """The eighth blind set of labelled texts for redaction, seeds from 21001 on.
 
-Its writer knew neither the rules of `stages.signals` nor the texts and makers of the earlier sets. The
-form of a template and what counts as a value of each kind are those of the sixth set
+Its writer knew neither the rules of `stages.signals` nor the texts and makers of the earlier sets.
+The form of a template and what counts as a value of each kind are those of the sixth set
 (sixth_blind/__init__.py). Each label is made together with its text. A value that an engineer could
-call either way is in no text, as positive or as negative: AWS access key ids, session cookies, public
-resolvers, ranges of public addresses, tokens without a signature, hashes of passwords.
+call either way is in no text, as positive or as negative: AWS access key ids, session cookies,
+public resolvers, ranges of public addresses, tokens without a signature, hashes of passwords.
 
-The texts are README files, forum posts, chats, e-mails, tickets, invoices, CVs, logs, tables, source
-code and configuration, in English and a dozen other languages.
+The texts are README files, forum posts, chats, e-mails, tickets, invoices, CVs, logs, tables,
+source code and configuration, in English and a dozen other languages.
 """
 
 from __future__ import annotations

@@ -24,20 +24,25 @@ from tests.benchmarks.eighth_blind.words import (
     make_domain,
     make_moment,
     make_uuid,
+    words_of,
 )
 from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
-_WORDS = tuple(
+_WORDS = words_of(
     "Fjellrev Trommel Hagelbui Kastanje Bruinvis Zeemeeuw Mlecznik Borowik Lastovka Kobliha "
     "Sardinha Caracol Azulejo Peixaria Lampone Girasole Ginepro Tartaruga Kukkaro Mustikka "
     "Hernekeitto Skvader Lingon Vattkorn Karpatka Turtledove Marzipan Quagmire Bandicoot Wolfram "
-    "Petrichor Saltmarsh Kittiwake Toboggan Ocelot Papaya Chicory Rutabaga Gondola Mandrake".split()
+    "Petrichor Saltmarsh Kittiwake Toboggan Ocelot Papaya Chicory Rutabaga Gondola Mandrake"
 )
 _SIGNS = "!#%*-_+=.?"
 
 
 def _part(content: dict[str, Any] | bytes) -> str:
-    plain = content if isinstance(content, bytes) else json.dumps(content, separators=(",", ":")).encode()
+    plain = (
+        content
+        if isinstance(content, bytes)
+        else json.dumps(content, separators=(",", ":")).encode()
+    )
     return base64.urlsafe_b64encode(plain).decode().rstrip("=")
 
 
@@ -82,7 +87,10 @@ def make_human(rng: random.Random) -> str:
     return rng.choice(
         [
             *(f"{word}!{rng.randrange(1960, 2024)}", f"{leet}#{rng.randrange(10, 99)}"),
-            *(f"{word}{second}{rng.randrange(10, 999)}", f"{word.lower()}_{rng.randrange(100, 999)}"),
+            *(
+                f"{word}{second}{rng.randrange(10, 999)}",
+                f"{word.lower()}_{rng.randrange(100, 999)}",
+            ),
             f"{rng.randrange(10, 99)}{leet}{rng.choice('!?.+')}{second[:3]}",
         ]
     )
@@ -91,7 +99,8 @@ def make_human(rng: random.Random) -> str:
 def make_password(rng: random.Random, style: str = "") -> str:
     """A password of a style: gen, human, phrase, url (what needs no escape in a URL), or any."""
     if style == "url":
-        return rng.choice([make_generated(rng, "-_."), make_human(rng).rstrip("!").replace("#", "-").replace("?", "_")])
+        plain = make_human(rng).translate(str.maketrans("!#?+", "._--"))
+        return rng.choice([make_generated(rng, "-_."), plain])
     if style == "phrase":
         return "-".join(word.lower() for word in rng.sample(_WORDS, 4))
     if style == "human" or (not style and rng.random() < 0.4):
@@ -103,7 +112,11 @@ def make_app_secret(rng: random.Random) -> str:
     """A secret that an application signs or encrypts with."""
     return rng.choice(
         [
-            *(draw_from(rng, HEX, 64), draw_from(rng, URLSAFE, 43) + "8", draw_from(rng, ALNUM, 50)),
+            *(
+                draw_from(rng, HEX, 64),
+                draw_from(rng, URLSAFE, 43) + "8",
+                draw_from(rng, ALNUM, 50),
+            ),
             *(make_base64(rng, 32), draw_from(rng, HEX, 40)),
         ]
     )
@@ -158,13 +171,17 @@ LONG: dict[str, Callable[[random.Random], str]] = {
     "sha256": lambda rng: draw_from(rng, HEX, 64),
     "sri": lambda rng: "sha384-" + make_base64(rng, 48),
     "png": lambda rng: "iVBORw0KGgoAAAANSUhEUgAA" + make_base64(rng, 72),
+    "sig": lambda rng: make_base64(rng, 64),
     "gif": lambda rng: "R0lGODlhAQABAIAAAAAAAP" + make_base64(rng, 60),
-    "cert": lambda rng: "MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQG"
-    + make_base64(rng, 48),
+    "cert": lambda rng: (
+        "MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQG" + make_base64(rng, 48)
+    ),
     "ssh": lambda rng: "AAAAB3NzaC1yc2EAAAADAQABAAABAQ" + make_base64(rng, 90),
     "font": lambda rng: "d09GMgABAAAAAA" + make_base64(rng, 78),
-    "map": lambda rng: "eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbImFwcC50cyJdLCJuYW1lcyI6W10sIm1hcHBpbmdzIjoi"
-    + draw_from(rng, "ABCGHIQSY", 40),
+    "map": lambda rng: (
+        "eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbImFwcC50cyJdLCJuYW1lcyI6W10sIm1hcHBpbmdzIjoi"
+        + draw_from(rng, "ABCGHIQSY", 40)
+    ),
     "near": _near_miss,
     "words": lambda rng: "-".join(rng.sample(PROJECTS, 8)),
     "url": lambda rng: f"https://{make_domain(rng)}/" + "/".join(rng.sample(PROJECTS, 5)),
@@ -196,6 +213,11 @@ def _json_base64(scene: Scene, argument: str) -> str:
     return base64.b64encode(json.dumps(content).encode()).decode()
 
 
+def _key(scene: Scene, argument: str) -> str:
+    services = argument.split("|") if argument else WITH_HEAD
+    return make_key(scene.rng, scene.rng.choice(services))
+
+
 CREDENTIAL_MAKERS: dict[str, Maker] = {
     "jwt": lambda scene, argument: make_jwt(scene.rng),
     "jwt_head": lambda scene, argument: make_jwt(scene.rng).split(".")[0],
@@ -206,14 +228,13 @@ CREDENTIAL_MAKERS: dict[str, Maker] = {
     "token": lambda scene, argument: make_token(scene.rng),
     "opaque": lambda scene, argument: draw_from(scene.rng, ALNUM, int(argument) - 1) + "7",
     "basic": lambda scene, argument: make_basic(scene.rng),
-    "key": lambda scene, argument: make_key(
-        scene.rng, scene.rng.choice(argument.split("|")) if argument else scene.rng.choice(WITH_HEAD)
+    "key": _key,
+    "slack_hook": lambda scene, argument: (
+        draw_pattern(scene.rng, "T0!##!#!###/B0!#!##!!##/") + draw_from(scene.rng, ALNUM, 24)
     ),
-    "slack_hook": lambda scene, argument: draw_pattern(scene.rng, "T0!##!#!###/B0!#!##!!##/")
-    + draw_from(scene.rng, ALNUM, 24),
-    "webhook": lambda scene, argument: draw_pattern(scene.rng, "1" + "#" * 18 + "/")
-    + draw_from(scene.rng, URLSAFE, 67)
-    + "k",
+    "webhook": lambda scene, argument: (
+        draw_pattern(scene.rng, "1" + "#" * 18 + "/") + draw_from(scene.rng, URLSAFE, 67) + "k"
+    ),
     "half1": _piece(0, 2),
     "half2": _piece(1, 2),
     "third1": _piece(0, 3),

@@ -1,6 +1,7 @@
 """Makers of private and public keys in the forms of their programs, filled with random numbers.
 
-Their outer structure is right (DER lengths, OpenSSH fields, checksums), the numbers belong to no key.
+Their outer structure is right (DER lengths, OpenSSH fields, checksums); the numbers belong to no
+key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a carrier assigns: the name of a secret with its value, or of something that only looks alike."""
+"""What a carrier assigns: a secret under its name, or something that only looks alike."""
 
 from __future__ import annotations
 
@@ -13,33 +13,39 @@ from tests.benchmarks.eighth_blind.credentials import (
 )
 from tests.benchmarks.eighth_blind.services import SERVICES, make_key, name_of
 from tests.benchmarks.eighth_blind.words import (
+    HEX,
     PROJECTS,
     draw_from,
     draw_pattern,
     make_domain,
     make_uuid,
+    words_of,
 )
 from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
-_JWT_NAMES = "id_token access_token session_jwt service_jwt auth_token sync_jwt refresh_jwt".split()
-_PASSWORDS = (
+_JWT_NAMES = words_of(
+    "id_token access_token session_jwt service_jwt auth_token sync_jwt refresh_jwt"
+)
+_PASSWORDS = words_of(
     "db_password smtp_password admin_password ldap_bind_password keystore_password root_password "
     "vpn_password wifi_password backup_passphrase sudo_password mqtt_password imap_password "
     "grafana_admin_password sftp_password ipmi_password"
-).split()
-_APP_SECRETS = "session_secret flask_secret_key cookie_secret signing_secret encryption_secret".split()
+)
+_APP_SECRETS = words_of(
+    "session_secret flask_secret_key cookie_secret signing_secret encryption_secret"
+)
 
 # names of things that stand next to secrets, each with its harmless value
 _NEIGHBOURS: dict[str, Callable[[random.Random], str]] = {
     "token_endpoint": lambda rng: f"https://login.{make_domain(rng)}/oauth2/token",
     "token_ttl_seconds": lambda rng: str(rng.choice([300, 900, 3600])),
-    "tokenizer_revision": lambda rng: draw_from(rng, "0123456789abcdef", 40),
+    "tokenizer_revision": lambda rng: draw_from(rng, HEX, 40),
     "key_prefix": lambda rng: f"{rng.choice(PROJECTS)}:{rng.choice(PROJECTS)}:v{rng.randrange(9)}",
     "primary_key": lambda rng: rng.choice(["invoice_id", "tenant_uuid", "parcel_no"]),
     "key_file": lambda rng: f"/etc/{rng.choice(PROJECTS)}/tls/server.key",
-    "cache_key": lambda rng: f"deps-{rng.choice(PROJECTS)}-{draw_from(rng, '0123456789abcdef', 12)}",
-    "trace_id": lambda rng: draw_from(rng, "0123456789abcdef", 32),
-    "image_digest": lambda rng: "sha256:" + draw_from(rng, "0123456789abcdef", 64),
+    "cache_key": lambda rng: f"deps-{rng.choice(PROJECTS)}-{draw_from(rng, HEX, 12)}",
+    "trace_id": lambda rng: draw_from(rng, HEX, 32),
+    "image_digest": lambda rng: "sha256:" + draw_from(rng, HEX, 64),
     "request_id": make_uuid,
     "secret_name": lambda rng: f"{rng.choice(PROJECTS)}-{rng.choice(['db', 'tls', 'api'])}",
     "secret_ref": lambda rng: f"vault:kv/data/{rng.choice(PROJECTS)}#value",
@@ -84,7 +90,7 @@ def name_secret(kind: str, scene: Scene) -> None:
 
 
 def name_other(kind: str, scene: Scene) -> None:
-    """Draw a secret's name with a reference or placeholder, or a neighbour's name with its value."""
+    """Draw a secret's name with a placeholder, or a neighbour's name with its value."""
     rng = scene.rng
     neighbours = _PASSWORD_NEIGHBOURS if kind == "password" else _NEIGHBOURS
     if rng.random() < 0.5:
@@ -103,9 +109,8 @@ def _cut(kind: str, rng: random.Random) -> list[str]:
         return [make_jwt(rng).split(".")[0] + "...", "eyJhbGciOi...", "header.payload.signature"]
     if kind == "provider_key":
         heads = ["ghp_", "sk-proj-", "xoxb-", "glpat-", "hf_", "npm_", "dop_v1_", "SG."]
-        return [draw_pattern(rng, rng.choice(heads) + "[A-F]?...")] + [
-            rng.choice(heads) + rng.choice(["xxxxxxxxxxxxxxxxxxxx", "..."])
-        ]
+        filler = rng.choice(["xxxxxxxxxxxxxxxxxxxx", "..."])
+        return [draw_pattern(rng, rng.choice(heads) + "[A-F]?..."), rng.choice(heads) + filler]
     return ["changeme", "password"]
 
 

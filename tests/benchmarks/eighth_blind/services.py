@@ -22,8 +22,9 @@ _ALPHABETS = {
     "d": string.digits,
 }
 
-# A form holds slots such as {w36}: so many characters of an alphabet; x is hexadecimal, w letters and
-# digits, u the same with - and _, a and A one case with digits, d digits. Names are those of variables.
+# A form holds slots such as {w36}: so many characters of an alphabet. x is hexadecimal, w letters
+# and digits, u the same with - and _, a and A one case with digits, d digits. The first part of a
+# pair is what a variable with such a key is called.
 FORMS: dict[str, tuple[str, str]] = {
     "github_fine": ("github_pat", "github_pat_11{A9}0{w10}_{w59}"),
     "gitlab": ("gitlab_token", "glpat-{u20}"),

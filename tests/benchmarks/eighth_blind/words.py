@@ -10,7 +10,7 @@ import random
 import re
 import string
 import unicodedata
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
@@ -19,9 +19,16 @@ URLSAFE = ALNUM + "-_"
 HEX = "0123456789abcdef"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text, so that a long list stays a few lines."""
+    return tuple(text.split())
+
+
 PEOPLE = tuple(
     tuple(name.split("_"))
-    for name in """
+    for name in words_of(
+        """
     Oihana_Etxeberria Tiago_Figueiredo Marzena_Wróblewska Eoghan_Mulvihill Sinem_Karaaslan
     Thandeka_Mabaso Ruairí_Keaveney Dagny_Halvorsen Pálma_Szentesi Vojtěch_Hruška Ioana_Dumitrache
     Kerttu_Laaksonen Akosua_Boateng Nguyet_Truong Hemant_Kulkarni Giulia_Santangelo Xabier_Olano
@@ -32,45 +39,46 @@ PEOPLE = tuple(
     Parisa_Rahmani Tomasz_Grzelak Liisi_Tamm Veera_Niskanen Arnaud_Delvaux Benedikt_Oberhofer
     Rafaela_Antunes Sushma_Iyer Callum_Strachan Marit_Kvamme Dovilė_Jankauskaitė Ondřej_Matoušek
     Beatriz_Quintela Hugo_Lindqvist Shanelle_Baptiste Winston_Achterberg Kavita_Deshmukh
-    """.split()
+    """
+    )
 )
-CITIES = tuple(
+CITIES = words_of(
     "Gdynia Setúbal Tampere Ostrava Bergamo Galway Uppsala Pécs Leuven Mombasa Cuenca Hobart "
     "Trondheim Klaipėda Graz Cluj Durban Sligo Plovdiv Groningen Oviedo Winterthur Aarhus "
-    "Rosario Busan Kumasi Pune".split()
+    "Rosario Busan Kumasi Pune"
 )
-PROJECTS = tuple(
+PROJECTS = words_of(
     "tidegauge barnowl quillpress larkmap moss-queue fernbase pilotage kelpie-sync sandglass "
     "copperline ringworm-stats hedgerow lodestar-ui brinewatch ploughshare tern-router marrow-db "
-    "willowbark stoat-cache peatland osprey-agent rookery thornapple".split()
+    "willowbark stoat-cache peatland osprey-agent rookery thornapple"
 )
-NOUNS = tuple(
+NOUNS = words_of(
     "invoice parcel gateway sensor ledger turbine schedule archive batch webhook shipment tenant "
     "mailer exporter scheduler replica dashboard sandbox warehouse receipt bucket crawler index "
-    "session worker cluster importer voucher roster meter telemetry".split()
+    "session worker cluster importer voucher roster meter telemetry"
 )
-STEMS = tuple(
+STEMS = words_of(
     "brattvik nordhamn casalunga velmora hruska-stav puutarha keltec ardfinnan mirabeau osterwald "
     "lindhoek quintela sampaio zelenka tornquist calderwood balmaha eikeland montsegur varkonyi "
-    "silverthorn glenmorrow petrovac ouwerkerk haldane carrowbeg solstrand wexmoor".split()
+    "silverthorn glenmorrow petrovac ouwerkerk haldane carrowbeg solstrand wexmoor"
 )
-TRADES = tuple(
+TRADES = words_of(
     "marine bau energy legal clinic print foods logistik textil optik data cycles "
-    "verlag stone dental farm".split()
+    "verlag stone dental farm"
 )
-TLDS = tuple(
+TLDS = words_of(
     "no pt it cz fi ie fr de nl es pl hu ro se co.uk com.au co.za com.br io dev eu org net com "
-    "ch at be dk lt lv ee coop studio".split()
+    "ch at be dk lt lv ee coop studio"
 )
-_HOSTS = tuple(
-    "web api db mq cache build edge vpn nas relay cron ldap git wiki stage mon backup".split()
+_HOSTS = words_of(
+    "web api db mq cache build edge vpn nas relay cron ldap git wiki stage mon backup"
 )
-_FILES = tuple(
+_FILES = words_of(
     "loader.py routes.rb handler.go settings.toml values.yaml report.csv notes.md Dockerfile "
-    "schema.sql inventory.ini package.json main.tf bootstrap.sh client.ts Parser.java".split()
+    "schema.sql inventory.ini package.json main.tf bootstrap.sh client.ts Parser.java"
 )
 _RANGE = re.compile(r"(\w)-(\w)")
-_START = datetime(2019, 1, 4, tzinfo=timezone.utc)
+_START = datetime(2019, 1, 4, tzinfo=UTC)
 
 
 def ascii_of(text: str) -> str:
@@ -97,7 +105,6 @@ def draw_pattern(rng: random.Random, pattern: str) -> str:
         "!": string.ascii_uppercase,
         "*": HEX,
     }
-
 
     def draw(sign: re.Match[str]) -> str:
         if not sign[1]:
