@@ -381,9 +381,18 @@ def test_keys_of_many_services_are_drawn() -> None:
 
 
 def test_parts_of_broken_tokens_lie_apart_and_make_one_token() -> None:
+    checked = set()
     for case in positives("broken_token"):
         assert len(case.values) in (2, 3)
         assert all(len(value) >= 8 for value in values_of(case))
         whole = "".join(values_of(case))
         assert re.fullmatch(r"[\w.-]{34,}", whole)
-        assert re.match(r"eyJ|[A-Za-z0-9]+[_.-]|r8_|oy2|dapi|AKCp8|AIza|pat|EZAK", whole)
+        if whole.startswith("eyJ"):
+            checked.add("jwt")
+            assert len(base64.urlsafe_b64decode(whole.split(".")[2] + "==")) in {32, 64, 256}
+        elif re.match(r"gh[pso]_|npm_", whole):
+            checked.add("crc")
+            assert crc_base62(whole[4:34]) == whole[34:]
+        else:
+            assert re.match(r"[A-Za-z0-9]+[_.-]|oy2|dapi|AKCp8|AIza|pat|EZAK", whole)
+    assert checked == {"jwt", "crc"}

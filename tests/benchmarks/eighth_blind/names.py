@@ -111,7 +111,7 @@ def _cut(kind: str, rng: random.Random) -> list[str]:
         heads = ["ghp_", "sk-proj-", "xoxb-", "glpat-", "hf_", "npm_", "dop_v1_", "SG."]
         filler = rng.choice(["xxxxxxxxxxxxxxxxxxxx", "..."])
         return [draw_pattern(rng, rng.choice(heads) + "[A-F]?..."), rng.choice(heads) + filler]
-    return ["changeme", "password"]
+    return ["changeme", "{password}"]
 
 
 def _camel(scene: Scene, argument: str) -> str:
