@@ -46,6 +46,9 @@ SIXTH_BLIND_SEED = 15001
 SEVENTH_BLIND_SEED = 18001
 """Seeds from here on draw from the seventh blind set (seventh_blind/), by a seventh such writer."""
 
+EIGHTH_BLIND_SEED = 21001
+"""Seeds from here on draw from the eighth blind set (eighth_blind/), by an eighth such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
