@@ -103,6 +103,13 @@ _SAMPLE = re.compile(
 )
 """What forms show as an address: `name@domain.com`, `you@company.com`."""
 
+_SAMPLE_DOMAIN = re.compile(
+    r"your-?(?:own)?-?(?:domain|company|organi[sz]ation|business|site|website|school|firm|host|server)"
+    r"\.[a-z]{2,5}(?:\.[a-z]{2})?\Z",
+    re.IGNORECASE,
+)
+"""`yourdomain.com`: nobody's, whatever stands before it."""
+
 _SLOT_AFTER = re.compile(r" ?<-|\$\w|\[\[")
 """Slots of R's objects: `object@slot.name <- 1`."""
 
@@ -148,7 +155,9 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         if _is_login(text, start, end) or _is_message_number(text, start):
             continue
-        if _SAMPLE.fullmatch(text, start, end) or _SLOT_AFTER.match(text, end):
+        if _SAMPLE.fullmatch(text, start, end) or _SAMPLE_DOMAIN.match(text, at + 1, end):
+            continue
+        if _SLOT_AFTER.match(text, end):
             continue
         yield start, end
         free = end

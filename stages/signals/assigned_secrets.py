@@ -124,8 +124,11 @@ _FEWEST_OF_AZURE = 32
 _FEWEST_QUOTED, _FEWEST_BARE = 16, 20
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
-_PUBLIC_VALUE = re.compile(r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-")
-"""Keys that pages show to everybody: of Google's reCAPTCHA, Mapbox, Stripe, Mailgun."""
+_PUBLIC_VALUE = re.compile(
+    r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-|LS0tLS1CRUdJTiB(?:DRVJU|QVUJM)"
+)
+"""Keys that pages show to everybody: of Google's reCAPTCHA, Mapbox, Stripe, Mailgun; certificates
+and public keys (`-----BEGIN CERT`, `-----BEGIN PUBL`) in base64."""
 
 _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from stages.signals.outputs import Span, to_character_offsets
 from stages.signals.secret_kinds import (
+    DISCORD_TOKEN,
     INNER_KINDS,
     SECRET_KINDS,
     SecretKind,
@@ -45,7 +46,8 @@ _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?
 _OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
 _APPENDED = (
     r"""["'];?\r?\n[ \t]{0,40}(?:export )?[$@]?\w{1,40}"""
-    r"""(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?[+.&] ?)["']|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40}\+="""
+    r"""(?:(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?[+.&] ?)["']|=["']\$\{?\w{1,40}\}?)"""
+    r"""|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40}\+="""
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
@@ -75,13 +77,13 @@ _LINE_OPEN = re.compile(r"""[ \t]{0,40}(?:\|[ \t]{1,40})?(?P<quote>["'])?""")
 _LONGEST_PREFIX = 80
 """Characters with which two lines begin alike."""
 
-_JOINT_SIGNS = {"q": "\"'`", "s": " ,+.&|~^<>", ";": ";", "n": "\n", "r": "\r"}
+_JOINT_SIGNS = {"q": "\"'`", "s": " ,+.&|~^<>\\", ";": ";", "n": "\n", "r": "\r"}
 _JOINT_MARKS = bytes(
     ord(next((mark for mark, some in _JOINT_SIGNS.items() if chr(byte) in some), "a"))
     for byte in range(256)
 )
-_JOINT = re.compile(rb"q(?:s{0,4}q|;r?n)")
-"""Two strings with nothing but signs between, or the end of a statement that ends with a string."""
+_JOINT = re.compile(rb"q(?:s{0,4}(?:q|r?ns{0,40}q)|;?r?n)")
+"""Two strings with nothing but signs between, or the end of a line that ends with a string."""
 
 _JOIN_BEFORE = re.compile(r"(?:join|concat|implode|paste0?|strcat)\b[^\n]{0,12}\Z", re.IGNORECASE)
 _JOIN_AFTER = re.compile(r"[^\]]{0,1500}\]\s?(?:\.|->)?\s?(?:join|concat|implode)", re.IGNORECASE)
@@ -113,6 +115,7 @@ _LINE_FEEDS = ("", "\n", "\r")
 _ALL_KINDS = SECRET_KINDS + SERVICE_TOKENS + INNER_KINDS
 _OF_ENDINGS = tuple(sort for sort in INNER_KINDS if sort.literal in _ENDINGS)
 _BEGINNINGS = {(sort.begins or sort.literal)[:2].encode() for sort in SECRET_KINDS + SERVICE_TOKENS}
+_DISCORD_BEGIN = re.compile(r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{1,6}")
 _LITERAL = re.compile(
     "|".join(
         re.escape(one) for one in sorted({sort.literal for sort in _ALL_KINDS} | {"sk-", "hooks"})
@@ -132,7 +135,9 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
         if start < free or len(fragment) < _FEWEST or (fragment.isalpha() and fragment.istitle()):
             continue
         kinds = _ALL_KINDS
-        if not _LITERAL.search(fragment):
+        if _DISCORD_BEGIN.match(fragment):
+            kinds = (DISCORD_TOKEN,)
+        elif not _LITERAL.search(fragment):
             below = text[stop : stop + _ENDING_REACH]
             if not any(ending in below for ending in _ENDINGS) or not _ENDING.search(below):
                 continue

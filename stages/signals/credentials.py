@@ -12,8 +12,6 @@ Tokens in parts are in `broken_tokens.py`, blocks of keys in `private_keys.py`, 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,10 +25,10 @@ from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_private_keys
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (
+    DISCORD_TOKEN,
     INNER_KINDS,
     SECRET_KINDS,
     WORD_BEGIN,
-    WORD_END,
     SecretKind,
     is_in_run,
     make_tag,
@@ -97,7 +95,9 @@ def _find_long_runs(text: str, encoded: bytes) -> list[tuple[int, int]]:
     while place >= 0:
         end = marks.find(b" ", place)
         end = end if end >= 0 else len(marks)
-        if _MAY_BE_SECRET.search(encoded, max(0, place - _NEAR), end):
+        # A token in parts may have its first digit in the second one.
+        last = end + _NEAR if encoded[end : end + 1] == b"." else end
+        if _MAY_BE_SECRET.search(encoded, max(0, place - _NEAR), last):
             runs.append((place, end))
         place = marks.find(_LONG, end)
     borders = to_character_offsets(text, encoded, [border for run in runs for border in run])
@@ -115,15 +115,10 @@ def _find_kind(text: str, sort: SecretKind, start: int, end: int) -> Iterator[Sp
         place = text.find(sort.literal, place + 1, end)
 
 
-_DISCORD = re.compile(
-    r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}" + WORD_END
-)
-
-
 def _find_discord_token(text: str, start: int, end: int) -> Iterator[Span]:
     """The token whose first part, the number of its user, is the run [start, end)."""
-    match = _DISCORD.match(text, start) if end - start <= 28 else None
-    if match is not None and _is_discord_token(match[0]):
+    match = DISCORD_TOKEN.shape.match(text, start) if end - start <= 28 else None
+    if match is not None and DISCORD_TOKEN.check(match[0]):
         yield Span(*match.span(), "discord_token", make_tag("discord_token"))
 
 
@@ -136,15 +131,6 @@ def _find_mailgun_key(text: str, end: int) -> Iterator[Span]:
     match = _MAILGUN.fullmatch(text, max(0, end - _MAILGUN_LENGTH), end)
     if match is not None and is_random(match[0][:32], 280):
         yield Span(*match.span(), "service_token", make_tag("service_token"))
-
-
-def _is_discord_token(token: str) -> bool:
-    """Whether the first part holds the digits of a user's number."""
-    head = token.partition(".")[0]
-    try:
-        return base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
-    except (binascii.Error, ValueError):
-        return False
 
 
 _INNER_LITERALS = ("A" * 20, "com/services/T")

@@ -128,6 +128,9 @@ _PACKAGE_BEFORE = re.compile(
     r"|version\W{1,3}[0-9.]{7,20}-\Z|version\W{1,12}(?://|#|--) ?\w{0,12}:? ?\Z",
     re.IGNORECASE,
 )
+_TAGGED, _TAG_AFTER = re.compile(r"[\w)]:\Z"), re.compile(r"-[a-z]{3,}")
+"""A tag of an image, such as `router:5.8.4.2-alpine`."""
+
 _INSTALLED = re.compile(r"\binstalled?\b[^\n]{0,100}[A-Za-z]-\Z", re.IGNORECASE)
 _VERSION_EARLIER = re.compile(
     r"(?:version|firmware|release|build|driver|upgraded? to|updated? to)\W{1,4}v?[0-9]{1,4}"
@@ -229,6 +232,10 @@ def _is_version(text: str, start: int, address: str) -> bool:
     if len(parts) != 4:
         return False
     if text.startswith(".in-addr", start + len(address)):
+        return True
+    if _TAG_AFTER.match(text, start + len(address)) and _TAGGED.search(
+        text[max(0, start - 2) : start]
+    ):
         return True
     if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
         return True

@@ -165,7 +165,7 @@ _PGPASS = rf"[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}"
 _STATEMENTS = _shapes(
     **{
         "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})?(?: /user:\S{1,40})?"
-        r" (?P<sure>[^\s\"'`<>|/]{6,64})",
+        r" [\"']?(?P<sure>[^\s\"'`<>|/]{6,64})",
         "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
         "securestring": rf"securestring (?:-String )?{_SURE}",
         "login": rf"login{_STATED}",

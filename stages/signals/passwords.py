@@ -33,6 +33,7 @@ from stages.signals.password_words import SURE_VERBS, USER_BEFORE, may_be_words
 from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
+    is_mixed,
     is_password,
     is_phrase,
     is_strong_password,
@@ -132,6 +133,7 @@ _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
     re.IGNORECASE,
 )
+_WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z")
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _SIGN = re.compile(r"[=:>-]")
 
@@ -192,6 +194,10 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
         return
+    told = _first_strong(match) if match["verb"] else None
+    if told is not None:
+        yield Span(*told, "password", "<secret:password>")
+        return
     if _ABOUT_PASSWORDS.search(_RESET_TO.sub("", match["verb"] or "")):
         return
     if match["short"] and not _may_be_short(text, match):
@@ -218,6 +224,16 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = value[stored.end() :]
     if _is_accepted(text, match, value):
         yield Span(begin, begin + len(value), "password", "<secret:password>")
+
+
+def _first_strong(match: re.Match[str]) -> tuple[int, int] | None:
+    """The place of the word right after the name, if it is a password: `the password … that I`."""
+    word = _WORD_AFTER_NAME.match(match["verb"])
+    value = cut_bare(word[1]) if word else ""
+    if word is None or not (is_strong_password(value) and is_mixed(value)):
+        return None
+    start = match.start("verb") + word.start(1)
+    return start, start + len(value)
 
 
 def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
@@ -306,6 +322,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
 
 
+_WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
 
@@ -330,7 +347,11 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
         return True
     if " " not in match["firm"].lstrip("\"'])} ") and not match["firm"].startswith(" "):
         return False
-    return sum(c.isdigit() for c in value) < 2 or after not in ("", "\n", "\r") or "_" in value
+    return (
+        sum(c.isdigit() for c in value) < 2
+        or after not in ("", "\n", "\r")
+        or ("_" in value and not _WORD_AND_NUMBER.match(value))
+    )
 
 
 _BEFORE_NAME = re.compile(

@@ -89,6 +89,7 @@ _NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
 _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
+_CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/\Z")
 _UNIT_AFTER = re.compile(
     r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
     r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
@@ -211,6 +212,8 @@ def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
         return (
             written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
         )
+    if touching.endswith("/"):  # A channel of a telephone exchange: `PJSIP/+4930…`.
+        return written[:1] == "+" and _CHANNEL.search(text, max(0, start - 8), start) is not None
     return _ABROAD.match(written) is not None and touching.isalpha()
 
 

@@ -209,10 +209,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
     ),
     _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
     _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
-    *(
-        _kind("twilio_key", sort, rf"{sort}[0-9a-f]{{32}}", _check_random_after(sort, 280))
-        for sort in ("SK", "AC")
-    ),
+    _kind("twilio_key", "SK", r"SK[0-9a-f]{32}", _check_random_after("SK", 280)),
     SecretKind(
         "twitter_bearer",
         "A" * 20,
@@ -241,6 +238,25 @@ def _inner(
     """A kind whose literal stands inside of it: `lead` is what it has before, `shape` all of it."""
     return SecretKind(label, literal, re.compile(shape), check, lead=re.compile(lead + r"\Z"))
 
+
+def _is_discord_token(token: str) -> bool:
+    """Whether the first part holds the digits of a user's number."""
+    head = token.partition(".")[0]
+    try:
+        return base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
+    except (binascii.Error, ValueError):
+        return False
+
+
+_DISCORD_USER = r"[MNO][A-Za-z0-9_-]{23,27}"
+DISCORD_TOKEN = _inner(
+    ".",
+    rf"{_DISCORD_USER}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,38}}{WORD_END}",
+    _DISCORD_USER,
+    _is_discord_token,
+    "discord_token",
+)
+"""It has no literal but its dots: searched where a run of the length of its first part ends."""
 
 _HOOK = r"https://[a-z0-9-]{1,40}"
 _MAXMIND = r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}"

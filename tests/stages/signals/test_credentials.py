@@ -417,10 +417,13 @@ def test_keys_of_services_by_their_whole_shape() -> None:
     hook = "https://" + made()["slack_webhook"]
     assert spans_of(f"curl -X POST {hook}") == [hook]
     assert spans_of(f"see {hook[:-1]}") == []
-    account = "AC" + chars("0123456789abcdef", 32)
-    assert spans_of(f'account_sid = "{account}"') == [account]
-    assert spans_of(f'account_sid = "{account}0"') == []
-    assert spans_of(f"AC{'ab' * 16}") == []
+    account, key = (sort + chars("0123456789abcdef", 32) for sort in ("AC", "SK"))
+    assert spans_of(f'account_sid = "{account}"') == []  # Who it is, as a user's name.
+    assert spans_of(f'sid = "{key}"') == [key]
+    assert spans_of(f'sid = "{key}0"') == []
+    assert spans_of(f"SK{'ab' * 16}") == []
+    certificate = base64.b64encode(b"-----BEGIN CERTIFICATE-----" + bytes(range(200))).decode()
+    assert spans_of(f"certificate-authority-data: {certificate}") == []
     token = chars(string.ascii_lowercase + "234567", 52)
     assert spans_of(f"export AZURE_DEVOPS_EXT_PAT={token}") == [token]
     assert spans_of(f"pattern={token}") == []
