@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from copies_by_hand import copies, copy_row, folder
@@ -18,10 +19,13 @@ from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.file_table import File
 from artifacts_schema.kinds import KINDS
 from stages.engine.inputs import Input
+from stages.engine.outputs import ShardOutput
 from stages.filter import duplicates as duplicate_tables
+from stages.filter.assess import FINDINGS
 from stages.filter.config import DuplicatesPolicy
-from stages.filter.document_ids import DocumentIds
-from stages.filter.links import KnownCopies, read_copies
+from stages.filter.copies import DecidedCopies, LocalMaps
+from stages.filter.links import add_duplicates, leave_links
+from stages.filter.sidecars import AlignedShard, align_tables
 
 Make = Callable[..., Any]
 
@@ -123,12 +127,14 @@ class Held(Input):
         table = table if columns is None else table.select(columns)
         return (table.slice(start, 3) for start in range(0, len(table), 3))
 
+    def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
+        return self.tables[path].select(columns)
+
 
 @dataclass
 class Run:
     """One decision about some generations, on top of earlier ones."""
 
-    known: KnownCopies
     documents: list[Document]
     kept: list[str]
     partners: dict[str, str]
@@ -145,6 +151,7 @@ def run(
     before: Sequence[Run],
     told: Sequence[int],
     policy: DuplicatesPolicy,
+    memory: int = 1 << 30,
 ) -> Run:
     """Filter the generations `now` by the tables of `told` and the ledgers of `before`."""
     inputs, documents = [], []
@@ -156,40 +163,52 @@ def run(
         Held.make("duplicates", {f"{_digest(g)[:12]}/0.parquet": world.rows(g)}, f"{g:064d}")
         for g in told
     ]
-    ids = DocumentIds(tuple(shard for one in inputs for shard in one.shards()))
-    known = read_copies(duplicates, [one.ledger for one in before], inputs, ids, policy)
-    passes = np.array([d.passes for d in documents], dtype=bool)
-    linked = known.decide(passes, policy)
-    rows, copies = known.copies_among(linked, 0, len(documents))
-    found = copies.spread(rows, len(documents))
-    kept = passes & (found.partner < 0)
-    names, classes = known.ids.to_pylist(), known.classes()
-    stays = {d.id: bool(k) for d, k in zip(documents, kept, strict=True)}
+    passes = {d.id: d.passes for d in documents}
+    ledgers = [one.ledger for one in before]
+    shards = align_tables(inputs, [], [], None)
+    shards, earlier = add_duplicates(shards, duplicates, ledgers, inputs, policy)
+    with TemporaryDirectory() as folder:
+        maps = LocalMaps(Path(folder))
+        results = maps(leave_unassessed, shards, passes=passes, policy=policy)
+        decided = DecidedCopies.decide(
+            maps, shards, results, earlier, policy, ledgers=len(ledgers), memory=memory
+        )
+        known = decided.among(0, len(documents))
+    copies, partners = known.copies(), known.partners().to_pylist()
+    kept = [
+        d.id for d, partner in zip(documents, partners, strict=True) if d.passes and not partner
+    ]
     tables = {
         f"{_digest(g)[:12]}/0.parquet": [
-            {**_VERDICT, "doc_id": d.id, "verdict": "kept" if stays[d.id] else "dropped"}
+            {**_VERDICT, "doc_id": d.id, "verdict": "kept" if d.id in kept else "dropped"}
             for d in world.of(g)
         ]
         for g in now
     }
+    names = [d.id for d in documents]
     return Run(
-        known,
         documents,
-        [d for d, stay in stays.items() if stay],
-        {d.id: names[p] for d, p in zip(documents, found.partner, strict=True) if p >= 0},
-        dict(zip(stays, found.similarity.tolist(), strict=True)),
-        {d.id: d.id for d in documents}
-        | {
-            documents[row].id: names[classes.names[node]]
-            for node, row in enumerate(known.rows.tolist())
-        },
-        {
-            names[node]: set(others)
-            for node in classes.nodes_with_others(0, len(known.rows)).tolist()
-            for others in classes.other_names(np.array([node]), known.ids).to_pylist()
-        },
+        kept,
+        {d: partner for d, partner in zip(names, partners, strict=True) if partner},
+        dict(zip(names, copies.similarity.tolist(), strict=True)),
+        {d: d for d in names} | _by_name(names, *known.column("duplicate_class")),
+        {d: set(others) for d, others in _by_name(names, *known.column("linked_classes")).items()},
         Held.make("ledger", tables, "1" * 64),
     )
+
+
+def _by_name(names: list[str], rows: Any, values: pa.Array) -> dict[str, Any]:
+    return {names[row]: value for row, value in zip(rows, values.to_pylist(), strict=True)}
+
+
+def leave_unassessed(
+    item: AlignedShard, out: ShardOutput, *, passes: dict[str, bool], policy: DuplicatesPolicy
+) -> dict[str, int]:
+    """What `assess_shard` leaves of documents of which it is known which pass."""
+    ids = item.documents.read(["doc_id"])["doc_id"].to_pylist()
+    failing = pa.array([[] if passes[d] else [0] for d in ids], pa.list_(pa.int32()))
+    out.write_scratch(FINDINGS, pa.table({"failing": failing}))
+    return {"names": leave_links(item, out, policy.measure)}
 
 
 _EMPTY: dict[str, Any] = {
