@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NODES = "nodes"
 """Scratch file: for each name of the range, shard after shard, its document as an int64."""
-_ROW_BYTES = 80
+_ROW_BYTES = 64
 """Bytes that an id or a name takes while a range is matched, with the copies that sorting makes."""
 _BITS = 64
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -14,18 +12,12 @@ from copies_by_hand import copies, copy_row, folder
 from gopher_rows import NO_RULES, document
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inputs_in_memory import Held, decide_in_memory, documents_of
 
 from artifacts_schema.errors import InputError, UsageError
-from artifacts_schema.file_table import File
-from artifacts_schema.kinds import KINDS
 from stages.engine.inputs import Input
-from stages.engine.outputs import ShardOutput
 from stages.filter import duplicates as duplicate_tables
-from stages.filter.assess import FINDINGS
 from stages.filter.config import DuplicatesPolicy
-from stages.filter.copies import DecidedCopies, LocalMaps
-from stages.filter.links import add_duplicates, leave_links
-from stages.filter.sidecars import AlignedShard, align_tables
 
 Make = Callable[..., Any]
 
@@ -103,34 +95,6 @@ def worlds(draw: st.DrawFn) -> World:
     return World(documents, pairs, {pair for pair in pairs if draw(st.booleans())})
 
 
-@dataclass(frozen=True)
-class Held(Input):
-    """An input whose tables are in memory, in row groups of three."""
-
-    tables: dict[str, pa.Table] = field(default_factory=dict)
-
-    @classmethod
-    def make(cls, kind: str, tables: dict[str, list[dict[str, Any]]], digest: str) -> Held:
-        schema = next(iter(KINDS[kind].tables.values())).arrow()
-        made = {p: pa.Table.from_pylist(rows, schema=schema) for p, rows in tables.items()}
-        files = [File(path=p, bytes=1, sha256="", rows=len(table)) for p, table in made.items()]
-        backend: Any = None
-        return cls(
-            backend, kind, "test", digest, kind, kind, digest, tuple(files), False, tables=made
-        )
-
-    def read_json(self, path: str) -> Any:
-        return {"parameters": {"floor": 0.5}}
-
-    def row_groups(self, path: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        table = self.tables[path]
-        table = table if columns is None else table.select(columns)
-        return (table.slice(start, 3) for start in range(0, len(table), 3))
-
-    def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
-        return self.tables[path].select(columns)
-
-
 @dataclass
 class Run:
     """One decision about some generations, on top of earlier ones."""
@@ -156,8 +120,9 @@ def run(
     """Filter the generations `now` by the tables of `told` and the ledgers of `before`."""
     inputs, documents = [], []
     for generation in now:
-        rows = [{**_EMPTY, "doc_id": d.id} for d in world.of(generation)]
-        inputs.append(Held.make("documents", {"0.parquet": rows}, _digest(generation)))
+        inputs.append(
+            documents_of({"0.parquet": [d.id for d in world.of(generation)]}, _digest(generation))
+        )
         documents += world.of(generation)
     duplicates = [
         Held.make("duplicates", {f"{_digest(g)[:12]}/0.parquet": world.rows(g)}, f"{g:064d}")
@@ -165,15 +130,7 @@ def run(
     ]
     passes = {d.id: d.passes for d in documents}
     ledgers = [one.ledger for one in before]
-    shards = align_tables(inputs, [], [], None)
-    shards, earlier = add_duplicates(shards, duplicates, ledgers, inputs, policy)
-    with TemporaryDirectory() as folder:
-        maps = LocalMaps(Path(folder))
-        results = maps(leave_unassessed, shards, passes=passes, policy=policy)
-        decided = DecidedCopies.decide(
-            maps, shards, results, earlier, policy, ledgers=len(ledgers), memory=memory
-        )
-        known = decided.among(0, len(documents))
+    known = decide_in_memory(inputs, duplicates, ledgers, passes, policy, memory=memory)
     copies, partners = known.copies(), known.partners().to_pylist()
     kept = [
         d.id for d, partner in zip(documents, partners, strict=True) if d.passes and not partner
@@ -201,20 +158,6 @@ def _by_name(names: list[str], rows: Any, values: pa.Array) -> dict[str, Any]:
     return {names[row]: value for row, value in zip(rows, values.to_pylist(), strict=True)}
 
 
-def leave_unassessed(
-    item: AlignedShard, out: ShardOutput, *, passes: dict[str, bool], policy: DuplicatesPolicy
-) -> dict[str, int]:
-    """What `assess_shard` leaves of documents of which it is known which pass."""
-    ids = item.documents.read(["doc_id"])["doc_id"].to_pylist()
-    failing = pa.array([[] if passes[d] else [0] for d in ids], pa.list_(pa.int32()))
-    out.write_scratch(FINDINGS, pa.table({"failing": failing}))
-    return {"names": leave_links(item, out, policy.measure)}
-
-
-_EMPTY: dict[str, Any] = {
-    **dict.fromkeys(("source", "snapshot", "text", "metadata", "origin_file"), "x"),
-    **dict.fromkeys(("origin_offset", "origin_length"), 0),
-}
 _VERDICT: dict[str, Any] = {"failing": [], "edits": 0, "characters": 1}
 
 
@@ -271,6 +214,20 @@ def test_run_by_run_the_same_stay_as_of_all_at_once(
     if all(len(group) == 1 for group in groups[:-1]):
         # Tables of one ledger are in no known order, which tells equally similar ones apart.
         assert partners == whole.partners
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds(), policy=POLICIES, cut=st.integers(0, 3))
+def test_little_memory_changes_nothing(world: World, policy: DuplicatesPolicy, cut: int) -> None:
+    """Several ranges of names, a group for each component, and the larger ones from disk."""
+    generations = sorted({d.generation for d in world.documents})
+    old, new = generations[:cut], generations[cut:]
+    if not new:
+        return
+    before = [run(world, old, [], old, policy)] if old else []
+    one, two = (run(world, new, before, generations, policy, memory) for memory in (1 << 30, 700))
+    assert [one.kept, one.partners, one.classes] == [two.kept, two.partners, two.classes]
+    assert [one.similar, one.linked] == [two.similar, two.linked]
 
 
 def test_a_class_keeps_the_name_that_the_run_of_its_first_document_gave_it() -> None:
