@@ -8,6 +8,7 @@ None of these reads a text, and the stage's own process no id.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from artifacts_schema.store.backend import LocalBackend
+from artifacts_schema.store.backend import HashingWriter, LocalBackend
+from artifacts_schema.store.storage_errors import translate_errors
 from stages.engine.outputs import LeftFile, ShardOutput, ShardResult
 from stages.filter.components import AllLinks, LinkedShards, group_links
 from stages.filter.config import DuplicatesPolicy
@@ -151,11 +153,24 @@ class ShardCopies:
         return rows
 
 
+class _TemporaryFiles(LocalBackend):
+    """A folder whose files are of no use after this process: nothing waits for the disk."""
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[HashingWriter]:
+        """Write a file."""
+        target = self.local_path(path)
+        with translate_errors(str(target)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(target, "xb") as raw:
+                yield HashingWriter(raw)
+
+
 class LocalMaps:
     """Maps in this process, whose tasks leave their files in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._backend = LocalBackend(str(folder))
+        self._backend = _TemporaryFiles(str(folder))
 
     def __call__(
         self, function: Callable[..., Any], items: Sequence[Any], **shared: Any

@@ -72,7 +72,7 @@ def match_names(
     two documents have one id.
     """
     index = _Index.read(item, files)
-    matched, beyond = [], []
+    matched, beyond = [], [np.empty((0, 2), np.uint64)]
     for one in files:
         words = _read_words(one.names, item, "check")
         nodes = index.find(words)
@@ -82,7 +82,7 @@ def match_names(
     unknown, places = np.unique(np.concatenate(beyond), axis=0, return_inverse=True)
     stop, places = 0, places.reshape(-1)
     with out.open_scratch(NODES) as file:
-        for nodes, others in zip(matched, beyond, strict=True):
+        for nodes, others in zip(matched, beyond[1:], strict=True):
             start, stop = stop, stop + len(others)
             nodes[nodes < 0] = -1 - places[start:stop]
             file.write(nodes.tobytes())

@@ -41,7 +41,7 @@ def inputs_of(corpus: Corpus, names: list[str], rows: int) -> tuple[Held, Held]:
     return documents_of(ids, DIGEST), Held.make("duplicates", tables, "6" * 64)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     corpora(),
     POLICIES,
@@ -148,8 +148,7 @@ def test_memory_of_the_stage_changes_no_byte(
         for memory, rules in (("1GiB", {}), ("1KiB", {"elsewhere": []}))
     )
     assert wide.conservation == narrow.conservation
-    assert (
-        wide.conservation.out == 5
-    )  # b, e and g stay, and a and d, of which c, f and h are copies.
+    # c and f copy a, h copies d; b is too far from a, and g is near f alone.
+    assert wide.conservation.out == 5
     for output in ("documents", "ledger"):
         assert wide.output(output).digest == narrow.output(output).digest

@@ -120,9 +120,8 @@ def run(
     """Filter the generations `now` by the tables of `told` and the ledgers of `before`."""
     inputs, documents = [], []
     for generation in now:
-        inputs.append(
-            documents_of({"0.parquet": [d.id for d in world.of(generation)]}, _digest(generation))
-        )
+        ids = [d.id for d in world.of(generation)]
+        inputs.append(documents_of({"0.parquet": ids}, _digest(generation)))
         documents += world.of(generation)
     duplicates = [
         Held.make("duplicates", {f"{_digest(g)[:12]}/0.parquet": world.rows(g)}, f"{g:064d}")
@@ -190,7 +189,7 @@ def one_by_one(
     return runs
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=worlds(), policy=POLICIES, retired=st.integers(0, 1), data=st.data())
 def test_run_by_run_the_same_stay_as_of_all_at_once(
     world: World, policy: DuplicatesPolicy, retired: int, data: st.DataObject
@@ -216,7 +215,7 @@ def test_run_by_run_the_same_stay_as_of_all_at_once(
         assert partners == whole.partners
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds(), policy=POLICIES, cut=st.integers(0, 3))
 def test_little_memory_changes_nothing(world: World, policy: DuplicatesPolicy, cut: int) -> None:
     """Several ranges of names, a group for each component, and the larger ones from disk."""
