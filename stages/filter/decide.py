@@ -28,7 +28,7 @@ from stages.filter.config import Criterion, DuplicatesPolicy
 
 Empty = Callable[[int, Any], NDArray[Any]]
 """Makes an array of so many elements of a type, whose values are not set."""
-_PAIRS_AT_ONCE = 1 << 22
+_PAIRS_AT_ONCE = 1 << 20
 
 COLUMNS = {"source": "source", "snapshot": "snapshot", "date": "date"}
 """The column of documents that a criterion looks at."""

@@ -64,7 +64,7 @@ DECIDED_ROWS = pa.schema(
 )
 """Of each document that is a copy, or whose class another one names, or has other names: the kept
 document that it copies, and the names of its class; null where there is none."""
-_ROWS_AT_ONCE = 1 << 20
+_ROWS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)

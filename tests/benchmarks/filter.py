@@ -7,9 +7,9 @@ a small share of them, and so that what has no lower bound is 0 in half of them,
 repeated text are; all presets are on. Decided is from the signal columns on the disk to the
 ledger on the disk: assessed shard by shard, copies (a tenth of the documents has a verified pair)
 with the files that maps leave, and the ledger with all failing rules. The kept text is not written:
-that is a copy of the documents. DuckDB evaluates the same rules in the order of decision over the same tables with one thread and
-writes the same columns; it decides no copies. CPU seconds, in turn, three rounds after one that
-does not count; medians, with the least and greatest ratio of a round.
+that is a copy of the documents. DuckDB evaluates the same rules in the order of decision over the
+same tables with one thread and writes the same columns; it decides no copies. CPU seconds, in turn,
+three rounds after one that does not count; medians, with the least and greatest ratio of a round.
 """
 
 from __future__ import annotations
