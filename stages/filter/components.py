@@ -1,8 +1,9 @@
 """Linked documents in groups that nothing links: connected components, as many as fit into memory.
 
-One task reads all links as pairs of numbers. It holds a byte a document and 40 bytes for each
-linked one, no name and no text. What it leaves is ordered by group, so that a group's task reads
-its own links, names and documents, and the groups are decided side by side.
+One task reads all links as pairs of numbers. It holds a byte a document and about 50 bytes for each
+linked one, no text, and up to 1 GiB for the links that it reads at once. What it leaves is ordered
+by group, so that a group's task reads its own links, names and documents, and the groups are
+decided side by side.
 """
 
 from __future__ import annotations

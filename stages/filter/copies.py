@@ -53,13 +53,15 @@ def group_documents(
     rows = [shard.documents.rows for shard in shards]
     starts = [0, *np.cumsum(rows, dtype=np.int64).tolist()]
     ids = DocumentIds(tuple(shard.documents for shard in shards))
-    files = [LinkFiles.of(result, start) for result, start in zip(results, starts, strict=False)]
+    files = [
+        LinkFiles.from_result(result, start) for result, start in zip(results, starts, strict=False)
+    ]
     names = sum(result.value["names"] for result in results)
     known = None
     if earlier.folders:
         runs = [EarlierRuns("earlier", earlier, ids)]
         (known,) = run_map(leave_earlier, runs, shards=tuple(results), measure=policy.measure)
-        files.append(LinkFiles.of(known, starts[-1], numbered=False))
+        files.append(LinkFiles.from_result(known, starts[-1], numbered=False))
         names += known.value["names"]
     ranges = number_ranges(starts[-1] + names, memory)
     matches = run_map(match_names, ranges, files=tuple(files))

@@ -3,7 +3,7 @@
 A group that fits into memory has its arrays there. One connected component may be too large: then
 the arrays lie in files of the machine's work folder, which the system reads and writes as they are
 used. Documents are decided in the order of their priority either way, by the same functions. What
-such a group still holds are 60 bytes a document while classes get their names.
+such a group still holds is the order, and what classes get their names by.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class DuplicateClasses:
     others: dict[int, list[int]]
 
     @classmethod
-    def of(cls, group: LinkGroup, verified: bool) -> DuplicateClasses:
+    def from_group(cls, group: LinkGroup, verified: bool) -> DuplicateClasses:
         """The classes of a group; with `verified`, only verified pairs connect."""
         rank = group.rank()
         names = least_linked(group.links, rank, verified)
@@ -144,7 +144,7 @@ def decide_group(
         group = read_group(item, grouped, documents, ledgers, empty)
         order = decision_order([group.keys], len(policy.priority)) if policy.priority else None
         copies = decide_copies(group.passes, group.links, policy, order, empty)
-        classes = DuplicateClasses.of(group, policy.unverified == "refuse")
+        classes = DuplicateClasses.from_group(group, policy.unverified == "refuse")
         with ordered_writer(out, DECIDED, DECIDED_ROWS) as writer:
             for start in range(0, len(group.rows), _ROWS_AT_ONCE):
                 stop = min(start + _ROWS_AT_ONCE, len(group.rows))
@@ -186,7 +186,7 @@ def read_group(
 ) -> LinkGroup:
     """A group's documents and links, of so many documents to decide on in all."""
     tables = _Tables(grouped, item.number)
-    numbering = _Numbering.of(tables.column(NAMES, "node"), documents)
+    numbering = _Numbering.from_numbers(tables.column(NAMES, "node"), documents)
     members = tables.whole(MEMBERS)
     if len(members):
         numbering = numbering.by_appearance(tables)
@@ -251,7 +251,7 @@ class _Numbering:
     """The nodes of the ascending numbers; None if these are in the order of the nodes."""
 
     @classmethod
-    def of(cls, numbers: NDArray[np.int64], documents: int) -> _Numbering:
+    def from_numbers(cls, numbers: NDArray[np.int64], documents: int) -> _Numbering:
         """Nodes in the order of their numbers."""
         numbers.sort()
         return cls(numbers, int(np.searchsorted(numbers, documents)))

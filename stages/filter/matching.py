@@ -50,7 +50,7 @@ class LinkFiles:
     """The first document of the shard."""
 
     @classmethod
-    def of(cls, result: ShardResult, start: int, *, numbered: bool = True) -> LinkFiles:
+    def from_result(cls, result: ShardResult, start: int, *, numbered: bool = True) -> LinkFiles:
         """Those that a task left."""
         numbers = result.left(None, NUMBERS) if numbered else None
         return cls(numbers, result.left(None, NAMES), start)

@@ -119,9 +119,11 @@ def test_names_are_matched_with_documents_of_any_shard(shards, wanted, memory, c
         items = [AlignedShard(f"{n}", (), (), None, FakeShard(ids)) for n, ids in enumerate(shards)]
         left = maps(lambda item, out: leave_links(item, out, "similarity"), items)
         starts = np.cumsum([0, *map(len, shards)])
-        files = [LinkFiles.of(one, int(start)) for one, start in zip(left, starts, strict=False)]
+        files = [
+            LinkFiles.from_result(one, int(start)) for one, start in zip(left, starts, strict=False)
+        ]
         named = maps(leave_names, [Names(f"{n}", names) for n, names in enumerate(wanted)])
-        files += [LinkFiles.of(one, 0, numbered=False) for one in named]
+        files += [LinkFiles.from_result(one, 0, numbered=False) for one in named]
         every = [one for shard in shards for one in shard]
         ranges = number_ranges(len(every), memory)
         assert len(ranges) == max(1, -(-len(every) * 64 // memory))
@@ -157,7 +159,7 @@ def test_a_file_of_matches_that_was_cut_is_refused(tmp_path):
     maps = LocalMaps(tmp_path)
     (named,) = maps(leave_names, [Names("0", names(1, 2, 3).to_pylist())])
     ranges = number_ranges(3, 1 << 30)
-    files = [LinkFiles.of(named, 0, numbered=False)]
+    files = [LinkFiles.from_result(named, 0, numbered=False)]
     results = maps(match_names, ranges, files=files)
     path = results[0].scratch_path("nodes")
     path.write_bytes(path.read_bytes()[:-1])
