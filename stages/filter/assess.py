@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +28,17 @@ from stages.filter.checks import (
 from stages.filter.config import other_views, passage_views
 from stages.filter.decide import COLUMNS, priority_keys
 from stages.filter.edits import Spans, leaves_nothing, passage_holders, select_edits
+from stages.filter.links import leave_links
 from stages.filter.sidecars import AlignedShard, read_sidecar, read_signals
 
 if TYPE_CHECKING:
     from stages.engine import Shard, ShardOutput, ShardResult
     from stages.filter.config import FilterConfig
     from stages.filter.exclusions import Exclusions
+
+
+FINDINGS, PRIORITY = "findings", "priority"
+"""Scratch tables of a shard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,33 +96,33 @@ def assess(item: AlignedShard, config: FilterConfig, exclusions: Exclusions) -> 
 
 def assess_shard(
     item: AlignedShard, out: ShardOutput, *, config: FilterConfig, exclusions: Exclusions
-) -> None:
-    """Leave the assessment as tables: `findings`, and `priority` and `holders` where needed."""
-    assessment = assess(item, config, exclusions)
+) -> dict[str, Any]:
+    """Leave the assessment as tables (`leave_assessment`), and links; how many names these have."""
+    leave_assessment(assess(item, config, exclusions), out, config)
+    return {"names": leave_links(item, out, config.duplicates.measure)}
+
+
+def leave_assessment(assessment: Assessment, out: ShardOutput, config: FilterConfig) -> None:
+    """Leave an assessment: `FINDINGS`, and `PRIORITY` and `holders` where needed."""
     fails = assessment.findings
     failing = pa.ListArray.from_arrays(pa.array(fails.offsets), pa.array(fails.codes))
     columns = {"failing": failing, "value": fails.value, "threshold": fails.threshold}
-    out.write_scratch("findings", pa.table(columns))
+    out.write_scratch(FINDINGS, pa.table(columns))
     if len(assessment.priority):
         keys = {str(place): key for place, key in enumerate(assessment.priority)}
-        out.write_scratch("priority", pa.table(keys))
+        out.write_scratch(PRIORITY, pa.table(keys))
     if passage_views(config.views):
         out.write_scratch("holders", pa.table({"doc_id": assessment.holders}))
 
 
 def read_findings(result: ShardResult) -> Findings:
     """The findings of a shard, as `assess_shard` left them."""
-    table = result.read_scratch("findings")
+    table = result.read_scratch(FINDINGS)
     lists = table["failing"].combine_chunks()
     lengths = pc.list_value_length(lists).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     codes = lists.flatten().to_numpy().astype(np.int32)
     return Findings(offsets, codes, table["value"].to_numpy(), table["threshold"].to_numpy())
-
-
-def read_priority(result: ShardResult) -> NDArray[np.float64]:
-    """[criterion, document] The priority keys of a shard, as `assess_shard` left them."""
-    return np.stack([column.to_numpy() for column in result.read_scratch("priority").columns])
 
 
 def read_holders(result: ShardResult) -> pa.StringArray:

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from artifacts_schema.config import Config, did_you_mean
+from artifacts_schema.config import Config, MapExecution, MemorySize, did_you_mean
 from artifacts_schema.errors import UsageError
 from stages.filter.presets import PRESETS, preset_rules
 from stages.filter.rules import PERSONAL_DATA_RULES, Rule
@@ -361,6 +361,16 @@ class FilterConfig(Config):
                         f"two rules have the name '{rule.name}': {known.passes} and {rule.passes}"
                     )
         return (*first.values(), *self.personal_data.rules())
+
+
+class FilterExecution(MapExecution):
+    """Who does the work, and how much of the links a process holds."""
+
+    memory: MemorySize = Field(
+        default="1GiB",
+        description="What a process may hold of ids and links while copies are decided: links are "
+        "divided by connected component, and a component that is larger is decided from disk.",
+    )
 
 
 def _read_rules(value: object, where: str = "") -> object:

@@ -2,13 +2,17 @@
 
 A document is dropped only if a kept document is its copy. So each removal names a kept partner, and
 where a~b and b~c but not a~c, c is not removed because of a.
+
+The arrays may be files that are mapped: where they are large, they are made by `empty` and gone
+through in order or a piece at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +25,10 @@ from artifacts_schema.errors import UsageError
 from stages.engine.kernels import kernel
 from stages.filter.checks import signal_hint
 from stages.filter.config import Criterion, DuplicatesPolicy
+
+Empty = Callable[[int, Any], NDArray[Any]]
+"""Makes an array of so many elements of a type, whose values are not set."""
+_PAIRS_AT_ONCE = 1 << 20
 
 COLUMNS = {"source": "source", "snapshot": "snapshot", "date": "date"}
 """The column of documents that a criterion looks at."""
@@ -134,10 +142,6 @@ class Copies:
     similarity: NDArray[np.float32]
     exact: NDArray[np.bool_]
 
-    def at(self, places: NDArray[np.int64]) -> Copies:
-        """Those of some documents."""
-        return Copies(self.partner[places], self.similarity[places], self.exact[places])
-
     def spread(self, rows: NDArray[np.int64], documents: int) -> Copies:
         """The same for so many documents, of which these are the `rows` and no other is a copy."""
         partner = np.full(documents, -1, dtype=np.int64)
@@ -152,6 +156,7 @@ def decide_copies(
     links: Links,
     policy: DuplicatesPolicy,
     order: NDArray[np.int64] | None = None,
+    empty: Empty = np.empty,
 ) -> Copies:
     """Go through the documents in order; each that `passes` is kept unless it copies a kept one.
 
@@ -164,18 +169,17 @@ def decide_copies(
     """
     documents, nodes = len(passes), len(links.classes)
     order = np.arange(documents) if order is None else order
-    own = np.arange(nodes)
-    equal = {"normalised": links.classes, "raw": links.texts, None: own}[policy.exact]
+    equal = _equal_nodes(links, policy, empty)
     exact_duplicates = equal if policy.threshold is None else links.classes
     # Documents that an earlier run kept come first, all of them.
-    place = np.full(nodes, nodes, dtype=np.int64)
+    place, first_kept = empty(nodes, np.int64), empty(nodes, np.int64)
+    place[:], first_kept[:] = nodes, -1
     place[order] = np.arange(documents)
     place[links.kept_before] = np.arange(len(links.kept_before)) - nodes
-    first_kept = np.full(nodes, -1, dtype=np.int64)
     first_kept[exact_duplicates[links.kept_before[::-1]]] = links.kept_before[::-1]
-    partner = np.full(documents, -1, dtype=np.int64)
-    similarity = np.zeros(documents, dtype=np.float32)
-    start, node, counted, measured = _neighbours(links, policy.threshold)
+    partner, similarity = empty(documents, np.int64), empty(documents, np.float32)
+    partner[:], similarity[:] = -1, 0.0
+    start, node, counted, measured = _neighbours(links, policy.threshold, empty)
     _decide_in_order(
         order,
         passes,
@@ -189,10 +193,28 @@ def decide_copies(
         partner,
         similarity,
     )
-    copies = np.flatnonzero(partner >= 0)
-    exact = np.zeros(documents, dtype=bool)
-    exact[copies] = equal[copies] == equal[partner[copies]]
+    exact = empty(documents, np.bool_)
+    _compare_partners(equal, partner, exact)
     return Copies(partner, similarity, exact)
+
+
+def _equal_nodes(links: Links, policy: DuplicatesPolicy, empty: Empty) -> NDArray[np.int64]:
+    """For each node what stands for those that the policy calls equal."""
+    if policy.exact is not None:
+        return links.classes if policy.exact == "normalised" else links.texts
+    own = empty(len(links.classes), np.int64)
+    own[:] = np.arange(len(own))
+    return own
+
+
+@kernel
+def _compare_partners(
+    equal: NDArray[np.int64], partner: NDArray[np.int64], exact: NDArray[np.bool_]
+) -> None:
+    """Fill `exact`: whether each document has a partner that is equal."""
+    for document in range(len(partner)):
+        other = partner[document]
+        exact[document] = other >= 0 and equal[document] == equal[other]
 
 
 @kernel
@@ -236,8 +258,9 @@ def least_linked(links: Links, rank: NDArray[np.int64], verified: bool) -> NDArr
 
     `rank` is a permutation of the nodes. With `verified`, pairs that were not do not connect.
     """
-    one, two = _connections(links, verified)
-    least = _connect(np.arange(len(rank)), rank[one], rank[two])
+    least = np.arange(len(rank))
+    for one, two in _connections(links, verified):
+        least = connect(least, rank[one], rank[two])
     return np.argsort(rank)[least[rank]]
 
 
@@ -245,26 +268,30 @@ def least_linked_by_age(
     links: Links, rank: NDArray[np.int64], age: NDArray[np.int64], verified: bool
 ) -> NDArray[np.int64]:
     """For each node the result of `least_linked` when it was added: among nodes no younger."""
-    one, two = _connections(links, verified)
-    newer = np.maximum(age[one], age[two])
     by_rank, least, named = np.argsort(rank), np.arange(len(rank)), np.arange(len(rank))
     for generation in np.flatnonzero(np.bincount(age)):
-        pairs, added = newer == generation, age == generation
-        least = _connect(least, rank[one[pairs]], rank[two[pairs]])
+        for one, two in _connections(links, verified):
+            pairs = np.maximum(age[one], age[two]) == generation
+            least = connect(least, rank[one[pairs]], rank[two[pairs]])
+        added = age == generation
         named[added] = by_rank[least[rank[added]]]
     return named
 
 
-def _connections(links: Links, verified: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of nodes: each with its class, and those whose similarity is known."""
-    joined = ~np.isnan(links.similarity) if verified else np.ones(len(links.one), dtype=bool)
-    return (
-        np.concatenate([np.arange(len(links.classes)), links.one[joined]]),
-        np.concatenate([links.classes, links.two[joined]]),
-    )
+def _connections(
+    links: Links, verified: bool
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Pairs of nodes, many at a time: each with its class, and those whose similarity is known."""
+    for start in range(0, len(links.classes), _PAIRS_AT_ONCE):
+        classes = np.asarray(links.classes[start : start + _PAIRS_AT_ONCE])
+        yield start + np.arange(len(classes)), classes
+    for start in range(0, len(links.one), _PAIRS_AT_ONCE):
+        part = slice(start, start + _PAIRS_AT_ONCE)
+        joined = ~np.isnan(links.similarity[part]) if verified else slice(None)
+        yield links.one[part][joined], links.two[part][joined]
 
 
-def _connect(
+def connect(
     least: NDArray[np.int64], one: NDArray[np.int64], two: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """`least`, the least node that each is connected with, after these pairs are connected too."""
@@ -281,27 +308,70 @@ def _connect(
 
 
 def _neighbours(
-    links: Links, threshold: float | None
+    links: Links, threshold: float | None, empty: Empty
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
     """Pairs at the threshold or above as compressed rows by node.
 
     Starts, other nodes, similarities as they count, and as they were measured.
     """
-    nodes = len(links.classes)
+    start = empty(len(links.classes) + 1, np.int64)
+    start[:] = 0
     if threshold is None:
         none = np.empty(0, dtype=np.float32)
-        return np.zeros(nodes + 1, np.int64), np.empty(0, np.int64), none, none
+        return start, np.empty(0, np.int64), none, none
     least = np.float32(threshold)
-    counted = np.where(np.isnan(links.similarity), least, links.similarity)
-    near = np.flatnonzero(counted >= least)
-    one, two = links.classes[links.one[near]], links.classes[links.two[near]]
-    owner, other = np.concatenate([one, two]), np.concatenate([two, one])
-    order = np.argsort(owner, kind="stable")
-    start = np.zeros(nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner, minlength=nodes), out=start[1:])
-    return (
-        start,
-        other[order],
-        np.tile(counted[near], 2)[order],
-        np.tile(links.similarity[near], 2)[order],
-    )
+    pairs = links.classes, links.one, links.two, links.similarity, least
+    _count_near(*pairs, start[1:])
+    np.cumsum(start, out=start)
+    edges = int(start[-1])
+    node, counted = empty(edges, np.int64), empty(edges, np.float32)
+    measured, next_place = empty(edges, np.float32), empty(len(links.classes), np.int64)
+    next_place[:] = start[:-1]
+    _place_near(*pairs, next_place, node, counted, measured)
+    return start, node, counted, measured
+
+
+@kernel
+def _count_near(
+    classes: NDArray[np.int64],
+    one: NDArray[np.int64],
+    two: NDArray[np.int64],
+    similarity: NDArray[np.float32],
+    least: np.float32,
+    count: NDArray[np.int64],
+) -> None:
+    """Count the pairs of each class at the threshold or above, or not verified."""
+    for pair in range(len(one)):
+        if not similarity[pair] < least:
+            count[classes[one[pair]]] += 1
+            count[classes[two[pair]]] += 1
+
+
+@kernel
+def _place_near(
+    classes: NDArray[np.int64],
+    one: NDArray[np.int64],
+    two: NDArray[np.int64],
+    similarity: NDArray[np.float32],
+    least: np.float32,
+    next_place: NDArray[np.int64],
+    node: NDArray[np.int64],
+    counted: NDArray[np.float32],
+    measured: NDArray[np.float32],
+) -> None:
+    """Put each of these pairs at the next place of both its classes; unverified count as `least`.
+
+    A kernel, as NumPy would sort the pairs, and hold them several times to do so.
+    """
+    for direction in range(2):
+        for pair in range(len(one)):
+            value = similarity[pair]
+            if value < least:
+                continue
+            owner, other = classes[one[pair]], classes[two[pair]]
+            if direction == 1:
+                owner, other = other, owner
+            place = next_place[owner]
+            next_place[owner] += 1
+            node[place], measured[place] = other, value
+            counted[place] = least if np.isnan(value) else value

@@ -1,8 +1,7 @@
-"""The ids of the documents to decide on: read shard by shard, never all of them in one place.
+"""The ids of the documents to decide on, as numbers, and looked up shard by shard.
 
-A document is a number: its row among all, in the order of the inputs and their shards. Only those
-that some name refers to are looked up; of all of them no more is held than a 64-bit number each,
-for a part of them at a time, which proves that no two have one id.
+A document is a number: its row among all, in the order of the inputs and their shards. Links refer
+to documents by name, and names are matched by numbers that a name has (`id_words`).
 """
 
 from __future__ import annotations
@@ -15,15 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from xxhash import xxh3_64_intdigest
-
-from artifacts_schema.errors import InputError
+from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 if TYPE_CHECKING:
     from stages.engine import Shard
 
-AT_ONCE = 1 << 26
-"""Ids that are compared together: a gigabyte, once their numbers are sorted."""
 _LEAST_ROWS = 16_384
 """Ids that are compared with a set of names together, at least."""
 _NAMES_A_ROW = 8
@@ -35,6 +30,9 @@ _FACTORS = np.array(
     dtype=np.uint64,
 )
 """Odd numbers, one for each eight digits."""
+_DIGIT_VALUES = np.full(256, 255, dtype=np.uint8)
+"""Values of lower-case hexadecimal digits by their bytes; 255 for other bytes."""
+_DIGIT_VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,32 +59,6 @@ class DocumentIds:
         if rows:
             yield start, pa.concat_arrays(held)
 
-    def check_different(self) -> None:
-        """InputError if two documents have the same id."""
-        parts = max(1, -(-len(self) // AT_ONCE))
-        for part in range(parts):
-            numbers = [np.empty(0, np.uint64)]
-            for _, ids in self.batches():
-                own = id_numbers(ids)
-                numbers.append(own[own % np.uint64(parts) == part] if parts > 1 else own)
-            ordered = np.sort(np.concatenate(numbers))
-            equal = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-            if len(equal) and not self._differ(equal):
-                raise InputError(
-                    "two documents have the same doc_id",
-                    where="filter",
-                    hint="the same documents, or overlapping snapshots under one name, came in "
-                    "twice",
-                )
-
-    def _differ(self, numbers: NDArray[np.uint64]) -> bool:
-        """Whether the ids of these numbers are different ones all the same."""
-        chosen = [
-            ids.filter(pa.array(np.isin(id_numbers(ids), numbers))) for _, ids in self.batches()
-        ]
-        same = pa.chunked_array(chosen, pa.string())
-        return bool(pc.count_distinct(same).as_py() == len(same))
-
     def rows_of(self, names: pa.Array) -> NDArray[np.int64]:
         """The row of each of some different names; -1 for one that no document has."""
         rows = np.full(len(names), -1, dtype=np.int64)
@@ -96,15 +68,6 @@ class DocumentIds:
                 there = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
                 rows[places.drop_null().to_numpy()] = start + there
         return rows
-
-    def at(self, rows: NDArray[np.int64]) -> pa.StringArray:
-        """The ids of ascending rows."""
-        chosen = [pa.array([], pa.string())]
-        for start, ids in self.batches():
-            low, high = np.searchsorted(rows, (start, start + len(ids)))
-            if high > low:
-                chosen.append(ids.take(pa.array(rows[low:high] - start)))
-        return pa.concat_arrays(chosen)
 
     def kept_among(self, names: pa.Array, kept: NDArray[np.bool_]) -> pa.StringArray:
         """Those of some names that documents have which are `kept`."""
@@ -136,6 +99,41 @@ def id_numbers(ids: pa.StringArray) -> NDArray[np.uint64]:
     others = ids.filter(pa.array(~whole)).to_pylist()
     numbers[~whole] = [xxh3_64_intdigest(name.encode("utf-8", "surrogatepass")) for name in others]
     return numbers
+
+
+def id_words(ids: pa.StringArray) -> NDArray[np.uint64]:
+    """[id, 2] Two numbers for each string, which differ for different strings.
+
+    The first is spread over all 64-bit values. For ids of 32 hexadecimal digits the two are another
+    form of these 128 bits; other strings have the 128 bits of a hash.
+    """
+    words = np.empty((len(ids), 2), dtype=np.uint64)
+    if not len(ids):
+        return words
+    lengths = pc.binary_length(ids).to_numpy(zero_copy_only=False)
+    hexadecimal = np.zeros(len(ids), dtype=bool)
+    if (lengths == _DIGITS).all():
+        _, offsets, data = ids.buffers()
+        first = np.frombuffer(offsets, dtype=np.int32)[ids.offset]
+        digits = np.frombuffer(data, np.uint8)[first : first + _DIGITS * len(ids)]
+        values = _DIGIT_VALUES[digits].reshape(len(ids), _DIGITS)
+        hexadecimal = values.max(axis=1) < 16
+        packed = (values[:, 0::2] << 4) | (values[:, 1::2] & 15)
+        halves = np.ascontiguousarray(packed).view(">u8").astype(np.uint64)
+        # An odd factor, so the product has an inverse: both halves follow from the two numbers.
+        words[:, 0] = halves[:, 0] * _FACTORS[0] + halves[:, 1] * _FACTORS[1]
+        words[:, 1] = halves[:, 1]
+        if hexadecimal.all():
+            return words
+    elif (lengths == _DIGITS).any():
+        whole = lengths == _DIGITS
+        words[whole] = id_words(ids.filter(pa.array(whole)))
+        hexadecimal = whole
+    others = np.flatnonzero(~hexadecimal)
+    for row, name in zip(others.tolist(), ids.take(pa.array(others)).to_pylist(), strict=True):
+        hashed = xxh3_128_intdigest(name.encode("utf-8", "surrogatepass"))
+        words[row] = divmod(hashed, 1 << 64)
+    return words
 
 
 def all_differ(names: Sequence[pa.StringArray]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stages.filter.document_ids import id_numbers
+from stages.filter.ordered import write_ordered
 
 if TYPE_CHECKING:
     from stages.engine import Context, Input, ShardOutput
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _ROWS_TOGETHER = 1 << 20
 """Tables are sorted together up to so many rows: a list of one name is no file of its own."""
-_GROUP = 1 << 14
-"""Rows of a group: of many groups a shard with few such documents reads the names of few."""
 _SORTED = "sorted"
 
 _Part = tuple[NDArray[np.uint64], Callable[[], pa.Array]]
@@ -97,12 +96,7 @@ class Exclusions:
 def sort_exclusions(item: _Tables, out: ShardOutput) -> None:
     """Leave the names of some tables in the order of their numbers."""
     with out.open_scratch(_SORTED) as file:
-        write_sorted(_sorted_names(item.tables), file)
-
-
-def write_sorted(names: pa.Table, file: Any) -> None:
-    """Write a table of numbers and names into an open file, uncompressed: random bytes stay."""
-    pq.write_table(names, file, row_group_size=_GROUP, compression="none", use_dictionary=False)
+        write_ordered(_sorted_names(item.tables), file)
 
 
 def _parts(lists: Sequence[Input]) -> Iterator[tuple[tuple[Input, str], ...]]:

@@ -19,8 +19,10 @@ from artifacts_schema.kinds import KINDS, sidecar_folder
 from stages.filter.assess import read_findings, read_holders, read_spans, reason_names
 from stages.filter.checks import EXACT_DUPLICATE, NEAR_DUPLICATE, Findings
 from stages.filter.config import FilterConfig, other_views, passage_views
+from stages.filter.copies import DecidedCopies, ShardCopies, shard_starts
 from stages.filter.decide import Copies
 from stages.filter.document_ids import DocumentIds
+from stages.filter.duplicates import EarlierDocuments
 from stages.filter.edits import (
     Edits,
     Spans,
@@ -30,7 +32,6 @@ from stages.filter.edits import (
     passage_mask,
     select_edits,
 )
-from stages.filter.links import KnownCopies
 from stages.filter.sidecars import AlignedShard
 
 if TYPE_CHECKING:
@@ -100,25 +101,13 @@ _SAMPLES = 5
 
 @dataclass(frozen=True, eq=False)
 class DecidedShard:
-    """A shard with all that is decided about its documents."""
+    """A shard whose documents are decided on."""
 
     id: str
     shard: AlignedShard
     assessed: ShardResult
-    copy_rows: NDArray[np.int64]
-    """Documents that copy a kept one, …"""
-    copies: Copies
-    """… what is known of each, and …"""
-    partners: pa.StringArray
-    """… the doc_id of the one that is kept."""
-    class_rows: NDArray[np.int64]
-    """Documents that another one names the duplicate class of, and …"""
-    class_names: pa.StringArray
-    """… the doc_ids of those."""
-    linked_rows: NDArray[np.int64]
-    """Documents whose class has other names, from earlier runs, and …"""
-    linked_names: pa.ListArray
-    """… those names."""
+    start: int
+    """The first of its documents among all."""
     holders: pa.StringArray
     """Documents that stay and hold passages first which these repeat."""
 
@@ -126,71 +115,44 @@ class DecidedShard:
 def decided_shards(
     shards: Sequence[AlignedShard],
     results: Sequence[ShardResult],
-    known: KnownCopies,
-    passes: NDArray[np.bool_],
-    copies: Copies,
+    decided: DecidedCopies,
+    earlier: EarlierDocuments,
     config: FilterConfig,
 ) -> list[DecidedShard]:
-    """The decisions about all documents, cut into those of each shard.
-
-    `passes` are of all documents, `copies` those of the linked ones.
-    """
-    classes, ids, rows = known.classes(), known.ids, known.rows
+    """The shards with where their documents begin, and whose passages they repeat."""
     nobody = pa.array([], pa.string())
     stay = [nobody] * len(shards)
     if passage_views(config.views):
-        kept = passes.copy()
-        kept[rows[copies.partner >= 0]] = False
+        kept = np.concatenate([np.empty(0, bool), *(read_findings(one).passes for one in results)])
+        for rows in decided.dropped():
+            kept[rows] = False
         named = [read_holders(result) for result in results]
         every = DocumentIds(tuple(shard.documents for shard in shards))
-        stay = kept_holders(named, every, kept, known.earlier)
-    items, stop = [], 0
-    for shard, result, holders in zip(shards, results, stay, strict=True):
-        start, stop = stop, stop + shard.documents.rows
-        copy_rows, own = known.copies_among(copies, start, stop)
-        low, high = np.searchsorted(rows, (start, stop))
-        others = low + np.flatnonzero(classes.names[low:high] != np.arange(low, high))
-        linked = classes.nodes_with_others(low, high)
-        items.append(
-            DecidedShard(
-                id=shard.id,
-                shard=shard,
-                assessed=result,
-                copy_rows=copy_rows,
-                copies=own,
-                # Taken, not sliced: a pickled slice would carry the whole array along.
-                partners=ids.take(pa.array(own.partner)),
-                class_rows=rows[others] - start,
-                class_names=ids.take(pa.array(classes.names[others])),
-                linked_rows=rows[linked] - start,
-                linked_names=classes.other_names(linked, ids),
-                holders=holders,
-            )
+        stay = kept_holders(named, every, kept, earlier)
+    return [
+        DecidedShard(shard.id, shard, result, start, holders)
+        for shard, result, (start, _), holders in zip(
+            shards, results, shard_starts(shards), stay, strict=True
         )
-    return items
+    ]
 
 
-def write_shard(item: DecidedShard, out: ShardOutput, *, config: FilterConfig) -> dict[str, Any]:
+def write_shard(
+    item: DecidedShard, out: ShardOutput, *, config: FilterConfig, decided: DecidedCopies
+) -> dict[str, Any]:
     """Write the kept documents of a shard and its ledger; return what was counted, by reason."""
     documents, names = item.shard.documents, reason_names(config)
-    copies = item.copies.spread(item.copy_rows, documents.rows)
-    final = add_copies(read_findings(item.assessed), copies, names, config.duplicates.threshold)
+    known = decided.among(item.start, item.start + documents.rows)
+    findings, threshold = read_findings(item.assessed), config.duplicates.threshold
+    final = add_copies(findings, known.copies(), names, threshold)
     ids = documents.read(["doc_id"])["doc_id"]
     cuts = _shard_edits(item, ids, config)
-    characters = _write_documents(item, out, final.passes, cuts)
+    characters = _write_documents(item, out, known, final.passes, cuts)
     made = np.where(final.passes, cuts.counts, 0).astype(np.int32)
-    partners = _spread_names(item.partners, item.copy_rows, documents.rows)
-    ledger = ledger_table(ids, names, final, partners, made, pa.array(characters))
+    ledger = ledger_table(ids, names, final, known.partners(), made, pa.array(characters))
     out.write_table("ledger", f"{sidecar_folder(documents.input.digest)}/{documents.path}", ledger)
     passages = cuts.counted(final.passes) if passage_views(config.views) else {}
     return {**count_ledger(ledger), **passages}
-
-
-def _spread_names(names: pa.StringArray, rows: NDArray[np.int64], documents: int) -> pa.StringArray:
-    """`names` as those of some rows of all documents; null for others."""
-    places = np.full(documents, -1, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    return names.take(pa.array(places, mask=places < 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +209,11 @@ def _shard_edits(item: DecidedShard, ids: pa.ChunkedArray, config: FilterConfig)
 
 
 def _write_documents(
-    item: DecidedShard, out: ShardOutput, kept: NDArray[np.bool_], cuts: _ShardEdits
+    item: DecidedShard,
+    out: ShardOutput,
+    known: ShardCopies,
+    kept: NDArray[np.bool_],
+    cuts: _ShardEdits,
 ) -> NDArray[np.int64]:
     """Write the kept rows, one row group in memory at a time; characters of each text."""
     shard = item.shard.documents
@@ -260,22 +226,24 @@ def _write_documents(
             staying = np.flatnonzero(kept[start:stop])
             if len(staying):
                 rows = group if len(staying) == len(group) else group.take(pa.array(staying))
-                rows = _edited(_classed(rows, start + staying, item), start + staying, cuts)
+                rows = _edited(_classed(rows, start + staying, known), start + staying, cuts)
                 writer.write(rows.select(_DOCUMENTS.names))
     return np.concatenate(characters)
 
 
-def _classed(rows: pa.Table, numbers: NDArray[np.int64], item: DecidedShard) -> pa.Table:
+def _classed(rows: pa.Table, numbers: NDArray[np.int64], known: ShardCopies) -> pa.Table:
     """`rows` with the duplicate class of their row numbers, and its other names."""
-    named = np.isin(numbers, item.class_rows, assume_unique=True)
-    names = item.class_names.filter(pa.array(np.isin(item.class_rows, numbers)))
+    class_rows, class_names = known.column("duplicate_class")
+    named = np.isin(numbers, class_rows, assume_unique=True)
+    names = class_names.filter(pa.array(np.isin(class_rows, numbers)))
     classes = pc.replace_with_mask(rows["doc_id"].combine_chunks(), pa.array(named), names)
     place = rows.schema.get_field_index("duplicate_class")
     rows = rows.set_column(place, "duplicate_class", classes)
-    linked = pa.array(np.searchsorted(item.linked_rows, numbers))
-    linked = pc.if_else(np.isin(numbers, item.linked_rows), linked, None)
+    linked_rows, linked_names = known.column("linked_classes")
+    linked = pa.array(np.searchsorted(linked_rows, numbers))
+    linked = pc.if_else(np.isin(numbers, linked_rows), linked, None)
     place = rows.schema.get_field_index("linked_classes")
-    return rows.set_column(place, "linked_classes", item.linked_names.take(linked))
+    return rows.set_column(place, "linked_classes", linked_names.take(linked))
 
 
 def _edited(rows: pa.Table, numbers: NDArray[np.int64], cuts: _ShardEdits) -> pa.Table:

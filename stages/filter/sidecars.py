@@ -36,6 +36,8 @@ class AlignedShard(Sidecars):
     """A shard of documents and the shards that describe it."""
 
     documents: Shard
+    duplicates: Shard | None = None
+    """What its documents are copies of."""
 
 
 def align_tables(

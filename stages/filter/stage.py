@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.config import MapExecution, did_you_mean
+from artifacts_schema.config import did_you_mean, parse_size
 from artifacts_schema.errors import UsageError
 from stages.engine import Context, Inputs, Many, Maybe, Stage, Upstream, source_names
 from stages.filter.config import (
@@ -18,6 +18,7 @@ from stages.filter.config import (
     ContaminationPolicy,
     DuplicatesPolicy,
     FilterConfig,
+    FilterExecution,
     other_views,
     passage_views,
 )
@@ -213,7 +214,7 @@ class Filter(Stage):
     }
     libraries = ("numba", "numpy", "pyarrow", "scipy")
     handles_documents = True
-    Config, Execution = FilterConfig, MapExecution
+    Config, Execution = FilterConfig, FilterExecution
 
     @classmethod
     def check_plan(cls, config: FilterConfig, inputs: Inputs) -> None:
@@ -242,26 +243,26 @@ def _decide_documents(
     context: Context, config: FilterConfig, exclusions: Exclusions
 ) -> list[dict[str, Any]]:
     """Decide about the documents and write them; what was counted, by shard."""
-    import numpy as np
-
-    from stages.filter.assess import assess_shard, read_findings, read_priority
-    from stages.filter.document_ids import DocumentIds
+    from stages.filter.assess import assess_shard
+    from stages.filter.copies import DecidedCopies
     from stages.filter.ledger import decided_shards, write_shard
-    from stages.filter.links import read_copies
+    from stages.filter.links import add_duplicates
     from stages.filter.sidecars import align_tables
 
     documents, views = context.many("documents"), context.many("views")
+    duplicates, ledgers = context.many("duplicates"), context.many("ledger")
     shards = align_tables(documents, context.many("signals"), views, context.maybe("contamination"))
     _check_passages(config, shards)
-    ids, policy = DocumentIds(tuple(shard.documents for shard in shards)), config.duplicates
-    ids.check_different()
-    known = read_copies(context.many("duplicates"), context.many("ledger"), documents, ids, policy)
+    policy = config.duplicates
+    shards, earlier = add_duplicates(shards, duplicates, ledgers, documents, policy)
     results = context.map(assess_shard, shards, config=config, exclusions=exclusions)
-    passes = np.concatenate([np.empty(0, bool), *(read_findings(one).passes for one in results)])
-    keys = [read_priority(one) for one in results] if policy.priority else []
-    copies = known.decide(passes, policy, keys)
-    items = decided_shards(shards, results, known, passes, copies, config)
-    return [result.value for result in context.map(write_shard, items, config=config)]
+    memory = parse_size(context.execution.memory)
+    decided = DecidedCopies.decide(
+        context.map, shards, results, earlier, policy, ledgers=len(ledgers), memory=memory
+    )
+    items = decided_shards(shards, results, decided, earlier, config)
+    written = context.map(write_shard, items, config=config, decided=decided)
+    return [result.value for result in written]
 
 
 def _decide_chat(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,19 +17,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stages.filter.assess import Assessment, assess, reason_names
+from artifacts_schema.config import parse_size
+from stages.filter.assess import Assessment, assess, leave_assessment, reason_names
 from stages.filter.chat import AlignedChatShard, ChatAssessment, align_chat_tables, decide_chat
 from stages.filter.checks import LANGUAGE, Findings, rule_checks
-from stages.filter.config import FilterConfig
+from stages.filter.config import FilterConfig, FilterExecution
+from stages.filter.copies import DecidedCopies, LocalMaps
 from stages.filter.document_ids import DocumentIds
 from stages.filter.exclusions import Exclusions
 from stages.filter.ledger import add_copies, first_failures
-from stages.filter.links import read_copies
+from stages.filter.links import add_duplicates, leave_links
 from stages.filter.presets import PRESETS
-from stages.filter.sidecars import align_tables
+from stages.filter.sidecars import AlignedShard, align_tables
 
 if TYPE_CHECKING:
-    from stages.engine import Input, Shard
+    from stages.engine import Input, Shard, ShardOutput
 
 
 @dataclass(frozen=True)
@@ -83,21 +87,32 @@ def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
     Errors are the stage's: UsageError for what was not measured or a threshold below dedup's floor,
     InputError for tables that describe other documents.
     """
+    policy, names = config.duplicates, reason_names(config)
     shards = align_tables(inputs.documents, inputs.signals, inputs.views, inputs.contamination)
-    ids, policy = DocumentIds(tuple(shard.documents for shard in shards)), config.duplicates
-    ids.check_different()
-    names = reason_names(config)
-    known = read_copies(inputs.duplicates, inputs.ledger, inputs.documents, ids, policy)
+    shards, earlier = add_duplicates(
+        shards, inputs.duplicates, inputs.ledger, inputs.documents, policy
+    )
     exclusions = Exclusions.read(inputs.exclusions)
-    assessments = [assess(shard, config, exclusions) for shard in shards]
+    assessments: list[Assessment] = []
+
+    def assess_here(item: AlignedShard, out: ShardOutput) -> dict[str, int]:
+        assessments.append(assess(item, config, exclusions))
+        leave_assessment(assessments[-1], out, config)
+        return {"names": leave_links(item, out, policy.measure)}
+
+    with TemporaryDirectory(prefix="ingot-verdicts-") as folder:
+        maps = LocalMaps(Path(folder))
+        results = maps(assess_here, shards)
+        memory = parse_size(FilterExecution().memory)
+        decided = DecidedCopies.decide(
+            maps, shards, results, earlier, policy, ledgers=len(inputs.ledger), memory=memory
+        )
+        ids = DocumentIds(tuple(shard.documents for shard in shards))
+        known = decided.among(0, len(ids))
     own = _join_findings([one.findings for one in assessments])
-    linked = known.decide(own.passes, policy, [one.priority for one in assessments])
-    rows, copied = known.copies_among(linked, 0, len(ids))
-    copies = copied.spread(rows, len(ids))
     chat = [decide_chat(item, config, exclusions) for item in _aligned_chat(inputs, config)]
-    final = add_copies(own, copies, names, policy.threshold)
+    final = add_copies(own, known.copies(), names, policy.threshold)
     final = _join_findings([final, *(one.findings for one in chat)])
-    partners = known.ids.take(pa.array(copies.partner, mask=copies.partner < 0))
     undecided = sum(len(one.ids) for one in chat)
     chunks = [chunk for _, chunk in ids.batches()]
     all_ids = [pa.chunked_array(chunks, pa.string()), *(one.ids for one in chat)]
@@ -110,7 +125,7 @@ def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
         findings=final,
         kept=final.passes,
         first=first_failures(final),
-        partners=pa.concat_arrays([partners, pa.nulls(undecided, pa.string())]),
+        partners=pa.concat_arrays([known.partners(), pa.nulls(undecided, pa.string())]),
     )
 
 

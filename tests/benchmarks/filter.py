@@ -5,11 +5,11 @@
 Synthetic documents carry every signal that some preset asks for, drawn so that each bound fails in
 a small share of them, and so that what has no lower bound is 0 in half of them, as most shares of
 repeated text are; all presets are on. Decided is from the signal columns on the disk to the
-ledger on the disk: assessed shard by shard, copies (a tenth of the documents has a verified pair),
-the ledger with all failing rules. The kept text is not written: that is a copy of the documents.
-DuckDB evaluates the same rules in the order of decision over the same tables with one thread and
-writes the same columns; it decides no copies. CPU seconds, in turn, three rounds after one that
-does not count; medians, with the least and greatest ratio of a round.
+ledger on the disk: assessed shard by shard, copies (a tenth of the documents has a verified pair)
+with the files that maps leave, and the ledger with all failing rules. The kept text is not written:
+that is a copy of the documents. DuckDB evaluates the same rules in the order of decision over the
+same tables with one thread and writes the same columns; it decides no copies. CPU seconds, in turn,
+three rounds after one that does not count; medians, with the least and greatest ratio of a round.
 """
 
 from __future__ import annotations
@@ -33,18 +33,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from artifacts_schema.file_table import File
-from artifacts_schema.kinds import KINDS
+from artifacts_schema.kinds import KINDS, sidecar_folder
 from artifacts_schema.store.remote import backend_at
 from stages.engine.inputs import Input
 from stages.engine.outputs import TableWriter
-from stages.filter.assess import assess, reason_names
-from stages.filter.checks import Findings
+from stages.filter.assess import assess_shard, read_findings, reason_names
 from stages.filter.config import FilterConfig
-from stages.filter.decide import Links
-from stages.filter.document_ids import DocumentIds
-from stages.filter.duplicates import EarlierDocuments
+from stages.filter.copies import DecidedCopies, LocalMaps, shard_starts
+from stages.filter.exclusions import Exclusions
 from stages.filter.ledger import add_copies, ledger_table
-from stages.filter.links import KnownCopies
+from stages.filter.links import add_duplicates
 from stages.filter.presets import PRESETS
 from stages.filter.rules import Rule
 from stages.filter.sidecars import align_tables
@@ -93,12 +91,12 @@ def _bounds(rule: Rule) -> list[float]:
     return [bound for bound in asked if not np.isnan(bound)]
 
 
-def make(folder: Path, documents: int, shards: int, failing: float) -> tuple[Input, Input]:
-    """Documents without text and their signals, as inputs of a stage."""
+def make(folder: Path, documents: int, shards: int, failing: float) -> list[Input]:
+    """Documents without text, their signals and duplicates, as inputs of a stage."""
     by_signal: dict[str, list[Rule]] = {}
     for rule in CONFIG.rule_order():
         by_signal.setdefault(rule.signal, []).append(rule)
-    paths: dict[str, list[File]] = {"documents": [], "signals": []}
+    paths: dict[str, list[File]] = {"documents": [], "signals": [], "duplicates": []}
     for number in range(shards):
         size = documents // shards
         names = [hashlib.md5(f"{number}-{i}".encode()).hexdigest() for i in range(size)]
@@ -119,59 +117,66 @@ def make(folder: Path, documents: int, shards: int, failing: float) -> tuple[Inp
         rows = {**empty, **filled, "doc_id": ids, "source": web}
         tables = {"documents": pa.table(rows, schema=schema), "signals": pa.table(columns)}
         for kind, made in tables.items():
-            paths[kind].append(_written(folder / kind / f"{number:05d}.parquet", made, kind))
+            paths[kind].append(_written(folder / kind, f"{number:05d}.parquet", made, kind))
+        name = f"{sidecar_folder('documents' * 8)}/{number:05d}.parquet"
+        paths["duplicates"].append(_written(folder / "duplicates", name, pairs(ids), "duplicates"))
+    statistics = b'{"parameters": {"floor": 0.5}}'
+    (folder / "duplicates" / "statistics.json").write_bytes(statistics)
+    paths["duplicates"].append(File(path="statistics.json", bytes=len(statistics), sha256=""))
     backend = backend_at(str(folder))
-    inputs = (
+    return [
         Input(backend, kind, "benchmark", kind * 8, kind, kind, kind * 8, tuple(files), False)
         for kind, files in paths.items()
-    )
-    first, second = inputs
-    return first, second
+    ]
 
 
-def _written(path: Path, rows: pa.Table, kind: str | None) -> File:
+def _written(folder: Path, name: str, rows: pa.Table, kind: str | None) -> File:
+    path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "wb") as file, TableWriter(file, rows.schema, kind=kind, path=path.name) as to:
+    with open(path, "wb") as file, TableWriter(file, rows.schema, kind=kind, path=name) as to:
         to.write(rows)
-    return File(path=path.name, bytes=path.stat().st_size, sha256="", rows=len(rows))
+    return File(path=name, bytes=path.stat().st_size, sha256="", rows=len(rows))
 
 
-def pairs(documents: int) -> tuple[Links, NDArray[np.int64]]:
-    """Verified pairs of every tenth document with the next one, and the rows of both."""
-    one = np.arange(0, documents - 1, 10)
-    rows = np.sort(np.concatenate([one, one + 1]))
-    similarity = np.full(len(one), 0.9, dtype=np.float32)
-    own, none = np.arange(len(rows)), np.empty(0, dtype=np.int64)
-    first, second = (np.searchsorted(rows, side) for side in (one, one + 1))
-    return Links(own, own, first, second, similarity, none), rows
+def pairs(ids: pa.StringArray) -> pa.Table:
+    """Duplicates: verified pairs of every tenth document with the next one."""
+    schema = KINDS["duplicates"].tables["*/*.parquet"].arrow()
+    lengths = np.zeros(len(ids), dtype=np.int32)
+    lengths[: len(ids) - 1 : 10] = 1
+    near = np.full(int(lengths.sum()), 0.9, dtype=np.float32)
+    partners = [ids.take(pa.array(np.flatnonzero(lengths) + 1)), near, near, near.astype(np.int32)]
+    type_ = schema.field("partners").type
+    items = pa.StructArray.from_arrays(
+        [pa.array(column) for column in partners], fields=list(type_.value_type)
+    )
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    return pa.table(
+        [ids, ids, ids, pa.ListArray.from_arrays(offsets, items, type=type_)], schema=schema
+    )
 
 
-def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[float]]) -> None:
+def ingot(inputs: Sequence[Input], folder: Path, times: dict[str, list[float]]) -> None:
     """Assess, decide and write the ledger, as the stage does; notes the seconds of each part."""
-    clock = [time.process_time()]
+    clock, policy = [time.process_time()], CONFIG.duplicates
+    documents, signals, duplicates = inputs
     shards = align_tables([documents], [signals], [], None)
-    found = [assess(shard, CONFIG, []) for shard in shards]
-    clock.append(time.process_time())
-    every = DocumentIds(tuple(shard.documents for shard in shards))
-    every.check_different()
-    links, linked = pairs(len(every))
-    ids = every.at(linked)
-    known = KnownCopies(links, linked, ids, np.zeros(len(ids), np.int64), EarlierDocuments())
-    passes = np.concatenate([one.findings.passes for one in found])
-    copies = known.decide(passes, CONFIG.duplicates)
-    known.classes()
-    clock.append(time.process_time())
-    stop, names = 0, reason_names(CONFIG)
-    for shard, one in zip(shards, found, strict=True):
-        start, stop = stop, stop + shard.documents.rows
-        rows, copied = known.copies_among(copies, start, stop)
-        own = copied.spread(rows, stop - start)
-        partners = ids.take(pa.array(own.partner, mask=own.partner < 0))
-        final: Findings = add_copies(one.findings, own, names, 0.8)
-        edits = np.zeros(stop - start, dtype=np.int32)
-        own_ids = shard.documents.read(["doc_id"])["doc_id"]
-        rows = ledger_table(own_ids, names, final, partners, edits, pa.array(edits))
-        _written(folder / f"{shard.id}-{LEDGER}", rows, None)
+    shards, earlier = add_duplicates(shards, [duplicates], [], [documents], policy)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        maps = LocalMaps(Path(name))
+        results = maps(assess_shard, shards, config=CONFIG, exclusions=Exclusions())
+        clock.append(time.process_time())
+        decided = DecidedCopies.decide(
+            maps, shards, results, earlier, policy, ledgers=0, memory=1 << 30
+        )
+        clock.append(time.process_time())
+        names = reason_names(CONFIG)
+        for shard, result, (start, stop) in zip(shards, results, shard_starts(shards), strict=True):
+            known = decided.among(start, stop)
+            final = add_copies(read_findings(result), known.copies(), names, 0.8)
+            edits = np.zeros(stop - start, dtype=np.int32)
+            ids = shard.documents.read(["doc_id"])["doc_id"]
+            rows = ledger_table(ids, names, final, known.partners(), edits, pa.array(edits))
+            _written(folder, f"{shard.id}-{LEDGER}", rows, None)
     clock.append(time.process_time())
     for part, seconds in zip(("assess", "copies", "ledger"), np.diff(clock), strict=True):
         times.setdefault(part, []).append(float(seconds))
@@ -247,10 +252,10 @@ def main() -> None:
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory(prefix="ingot-benchmark-") as name:
         folder = Path(name)
-        documents, signals = make(folder, chosen.documents, chosen.shards, chosen.failing)
+        inputs = make(folder, chosen.documents, chosen.shards, chosen.failing)
         parts: dict[str, list[float]] = {}
         works: dict[str, Callable[[], object]] = {
-            "ingot": partial(ingot, documents, signals, folder, parts),
+            "ingot": partial(ingot, inputs, folder, parts),
             "DuckDB": partial(duckdb, folder / "signals", folder),
         }
         seconds = side_by_side(works, chosen.rounds)

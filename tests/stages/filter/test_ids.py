@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
@@ -9,8 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifacts_schema.errors import InputError
+from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.filter import document_ids
+from stages.filter.copies import LocalMaps
+from stages.filter.links import leave_links, leave_named_links
+from stages.filter.matching import LinkFiles, MatchedNames, match_names, number_ranges
+from stages.filter.sidecars import AlignedShard
 
 
 def names(*numbers: int) -> pa.StringArray:
@@ -89,24 +96,72 @@ def check_against_a_list(shards, wanted, data):
     among = ids.kept_among(names, kept.astype(bool)).to_pylist()
     stays = {one for one, stay in zip(every, kept, strict=True) if stay}
     assert set(among) == stays & set(wanted)
-    if len(set(every)) < len(every):
-        with pytest.raises(InputError, match="same doc_id"):
-            ids.check_different()
-        return
-    ids.check_different()
-    rows = ids.rows_of(names).tolist()
-    assert rows == [every.index(one) if one in every else -1 for one in wanted]
-    chosen = np.array(sorted(row for row in rows if row >= 0), dtype=np.int64)
-    assert ids.at(chosen).to_pylist() == [every[row] for row in chosen]
+    if len(set(every)) == len(every):
+        rows = ids.rows_of(names).tolist()
+        assert rows == [every.index(one) if one in every else -1 for one in wanted]
 
 
-@pytest.mark.parametrize("twice", [False, True])
-def test_ids_are_compared_in_parts_where_they_are_many(monkeypatch, twice):
-    monkeypatch.setattr(document_ids, "AT_ONCE", 7)
-    ids = names(*range(40)).to_pylist()
-    many = ids_of(ids[:20], ids[20:] + ids[:1] * twice)
-    if twice:
-        with pytest.raises(InputError, match="same doc_id"):
-            many.check_different()
-    else:
-        many.check_different()
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(texts, max_size=8), max_size=4),
+    st.lists(st.lists(texts, unique=True, max_size=8), max_size=3),
+    st.sampled_from([1 << 30, 300, 64]),
+    st.booleans(),
+)
+def test_names_are_matched_with_documents_of_any_shard(shards, wanted, memory, collide):
+    """Names without a document have one number each, whichever shard refers to them.
+
+    With `collide` every id of 32 digits has the same first number.
+    """
+    factors = document_ids._FACTORS * (0 if collide else 1)
+    with mock.patch.object(document_ids, "_FACTORS", factors), TemporaryDirectory() as folder:
+        maps = LocalMaps(Path(folder))
+        items = [AlignedShard(f"{n}", (), (), None, FakeShard(ids)) for n, ids in enumerate(shards)]
+        left = maps(lambda item, out: leave_links(item, out, "similarity"), items)
+        starts = np.cumsum([0, *map(len, shards)])
+        files = [
+            LinkFiles.from_result(one, int(start)) for one, start in zip(left, starts, strict=False)
+        ]
+        named = maps(leave_names, [Names(f"{n}", names) for n, names in enumerate(wanted)])
+        files += [LinkFiles.from_result(one, 0, numbered=False) for one in named]
+        every = [one for shard in shards for one in shard]
+        ranges = number_ranges(len(every), memory)
+        assert len(ranges) == max(1, -(-len(every) * 64 // memory))
+        if len(set(every)) < len(every):
+            with pytest.raises(InputError, match="same doc_id"):
+                maps(match_names, ranges, files=files)
+            return
+        matched = MatchedNames(ranges, maps(match_names, ranges, files=files), len(every))
+        beyond: dict[str, int] = {}
+        for result in (*left, *named):
+            names = result.read_scratch("names")
+            nodes = matched.read(names["number"].to_numpy()).tolist()
+            for name, node in zip(names["doc_id"].to_pylist(), nodes, strict=True):
+                if name in every:
+                    assert node == every.index(name)
+                else:
+                    assert beyond.setdefault(name, node) == node
+        assert sorted(beyond.values()) == list(range(len(every), matched.nodes))
+
+
+@dataclass(frozen=True)
+class Names:
+    id: str
+    names: list[str]
+
+
+def leave_names(item, out):
+    names = pa.chunked_array([pa.array(item.names, pa.string())])
+    leave_named_links(out, (0,), [names], [names], {})
+
+
+def test_a_file_of_matches_that_was_cut_is_refused(tmp_path):
+    maps = LocalMaps(tmp_path)
+    (named,) = maps(leave_names, [Names("0", names(1, 2, 3).to_pylist())])
+    ranges = number_ranges(3, 1 << 30)
+    files = [LinkFiles.from_result(named, 0, numbered=False)]
+    results = maps(match_names, ranges, files=files)
+    path = results[0].scratch_path("nodes")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptArtifact, match="byte 24"):
+        MatchedNames(ranges, results, 0).read(named.read_scratch("names")["number"].to_numpy())
