@@ -1,0 +1,173 @@
+"""What commands and readers ask of a bucket: budgets in requests and bytes, as the server counts.
+
+A budget is an upper bound that a change may not pass unseen; each states what the numbers are made
+of.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import urllib.request
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from artifacts_schema.store import Store
+from flows.analysis.why import read_histories
+from flows.cli.main import main
+from flows.recipe.execute import execute
+from flows.recipe.pipeline import Pipeline, Request
+from stages.engine import Context, One, Stage
+from stages.training.token_shards import TokenShards
+
+LENGTH, ROWS, SHARDS = 4096, 512, 6
+ROW = 2 * LENGTH
+"""Tokens of a sequence, sequences of a shard, shards, and bytes of a sequence: 24 MiB in all."""
+
+
+@pytest.fixture
+def store(s3_url):
+    """The store of the other fixtures lies in a bucket here."""
+    return Store.open(f"{s3_url}/store")
+
+
+@pytest.fixture
+def traffic(s3_server):
+    """`traffic()`: what was asked of the server since the last call."""
+
+    def count():
+        with urllib.request.urlopen(f"{s3_server}/-/traffic", timeout=10) as answer:
+            return json.loads(answer.read())
+
+    return count
+
+
+def requests(counted):
+    return sum(number for name, number in counted.items() if name.isupper())
+
+
+def shards_json():
+    shards = [
+        {"file": f"web/{n:05d}.tokens", "sequences": ROWS, "tokens": ROWS * LENGTH}
+        for n in range(SHARDS)
+    ]
+    total = SHARDS * ROWS
+    source = {"shards": shards, "sequences": total, "tokens": total * LENGTH, "documents": total}
+    source |= {"bytes": total, "languages": {"en": total * LENGTH}, "repetitive": 0, "cut": 0}
+    return {
+        "dtype": "uint16", "sequence_length": LENGTH, "vocabulary_size": 50_000,
+        "padded_vocabulary_size": 50_048, "tokenizer": "t" * 64, "begin_id": None, "end_id": 0,
+        "padding_id": 1, "sources": {"web": source},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def tokens(given):
+    """Token shards in the bucket, and their rows."""
+    draw = np.random.default_rng(0)
+    rows = draw.integers(2, 50_000, (SHARDS, ROWS, LENGTH), dtype=np.uint16)
+    files = {f"web/{n:05d}.tokens": rows[n].tobytes() for n in range(SHARDS)}
+    made = given("token_shards", {**files, "shards.json": shards_json()})
+    return made, rows.reshape(-1, LENGTH)
+
+
+def drawn_rows(count):
+    """Different sequences, as a shuffled epoch begins."""
+    return np.random.default_rng(1).permutation(SHARDS * ROWS)[:count]
+
+
+def test_64_rows_of_training(tokens, read_input, traffic):
+    (made, output), rows = tokens
+    traffic()
+    shards = TokenShards([read_input(made, output)])
+    numbers = drawn_rows(64)
+    batch = shards.batch(np.zeros(64, dtype=np.int64), numbers)
+    assert (batch.tokens_BL == rows[numbers]).all()
+    counted = traffic()
+    assert 64 * ROW == 512 << 10
+    assert counted["sent.tokens"] == rows.nbytes, "whole files"
+    assert requests(counted) <= 20
+
+
+@pytest.fixture
+def documents(make_documents):
+    """Twelve tables of 300 documents, about 1.7 MB each: random digits."""
+    draw = random.Random(0)
+    return make_documents(
+        [
+            [{"text": draw.randbytes(6_000).hex(), "url": f"u{n}-{m}"} for m in range(300)]
+            for n in range(12)
+        ]
+    )
+
+
+def list_long(shard, out):
+    """Lists the documents of a shard whose text is long."""
+    import pyarrow as pa
+
+    table = shard.read(["doc_id", "text"])
+    ids = table["doc_id"].filter(pa.compute.greater(pa.compute.utf8_length(table["text"]), 9))
+    out.write_table("long", shard.path, pa.table({"doc_id": ids, "reason": ["long"] * len(ids)}))
+    return {}
+
+
+class Long(Stage):
+    name, version, reproducible = "long", 1, "bytes"
+    inputs, outputs = {"documents": One("documents")}, {"long": "exclusions"}
+
+    def run(self, context: Context) -> None:
+        context.map(list_long, context.one("documents").shards())
+
+
+def test_a_map_over_shards(documents, run_stage, traffic):
+    """Of each shard one read of its file, one write of its table, of its record, and one copy."""
+    size = documents[0].outputs["documents"].bytes
+    traffic()
+    run_stage(Long, {}, {"documents": [documents]})
+    counted = traffic()
+    print(counted)
+    assert counted["sent.parquet"] == size
+    assert requests(counted) <= 70 + 8 * 12
+
+
+def test_a_document_by_its_id(documents, store, traffic, read_input, monkeypatch, tmp_path):
+    """On another node than the one that made the index of ids."""
+    manifest, output = documents
+    doc_id = read_input(manifest, output).read_table("00003.parquet", ["doc_id"])["doc_id"][7]
+    read_histories(store, [manifest], str(doc_id))
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "other-node"))
+    traffic()
+    (history,) = read_histories(store, [manifest], str(doc_id))
+    counted = traffic()
+    assert history.rows[0].path == "00003.parquet"
+    table = next(f for f in manifest.outputs[output].files if f.path == "00003.parquet")
+    assert counted["sent.parquet"] == table.bytes, "the whole table"
+    assert requests(counted) <= 4, "the list of parts, one part, the table"
+
+
+def ingot(store, *arguments):
+    result = CliRunner().invoke(main, [*arguments, "--store", store.url])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_list_and_a_plan(project, inline, store, traffic):
+    """Of eight artifacts, each with a name: its manifest and name once, then listings alone."""
+
+    def open_pipeline():
+        return Pipeline.open(Request(str(project / "demo.yaml"), store.url))
+
+    assert execute(open_pipeline(), dispatch=inline).is_done
+    traffic()
+    ingot(store, "ls")
+    listed = traffic()
+    assert open_pipeline().plan().is_done
+    cold = traffic()
+    assert open_pipeline().plan().is_done
+    warm = traffic()
+    assert (listed["GET"], cold["GET"], warm["GET"]) == (17, 9, 3)
+    assert max(requests(listed), requests(cold), requests(warm)) <= 20
+    for counted in (listed, cold, warm):
+        assert counted["sent"] == counted["sent.json"] < 20_000
