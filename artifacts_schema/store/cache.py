@@ -4,6 +4,10 @@ It is safe to remove while idle.
 
 A copy is named by its sha256 and was hashed when it was made, so it never goes stale; it comes into
 view whole, by a rename. The least recently used ones go when the cache is full.
+
+A file that one process hashed need not be hashed by its neighbours: `is_hashed` keeps a record of
+what was hashed, which counts while the file is unchanged, until the machine is started again (a
+copy may not have reached the disk before a power cut), and for a day (disks rot).
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -19,8 +24,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.file_table import File
@@ -29,6 +35,11 @@ from artifacts_schema.store.backend import Backend
 IN_USE_SECONDS = 600.0
 """A copy that was used so recently is not removed: its reader may not have opened it yet."""
 ABANDONED_SECONDS = 86_400.0
+RECORD_SECONDS = 86_400.0
+"""How long a file that was hashed counts as hashed."""
+SETTLED_SECONDS = 1.0
+"""A file that was written so recently may be written again in the same tick of the clock that dates
+files, which would show in nothing but its bytes."""
 LOCK_POLL_SECONDS = 0.5
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -47,11 +58,11 @@ def cache_folder() -> Path:
 def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
     """The copy of a committed file on this machine; made now if there is none.
 
-    Its size is checked every time, its sha256 when it is made and where `full`; a copy that is not
-    `file` is made again. Raises FileNotFoundError if the store has none, CorruptArtifact if the
+    Its size is checked every time, its sha256 when it is made and where `full`, by one process of
+    this machine for all; a copy that is not `file` is made again. Raises FileNotFoundError if the store has none, CorruptArtifact if the
     store's bytes are not those of `file`, StoreError if it cannot be read or finds no room.
     """
-    folder = cache_folder() / "files"
+    folder = _files_folder()
     copy = folder / file.sha256[:2] / file.sha256
     if _is_whole(copy, file, full=full):
         return copy
@@ -64,7 +75,81 @@ def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
             except CacheFull:
                 CacheQuota(folder).clear()
                 download(backend, path, file, copy)
+            _write_record(_record_of(copy, file), copy, _state(copy))
     return copy
+
+
+def is_hashed(path: Path, file: File, sha256: Callable[[], str]) -> bool:
+    """Whether the bytes at `path` are those of `file`, as one process of this machine found out.
+
+    `sha256` hashes them, unless a process did so before and nothing was written since; processes
+    that ask meanwhile wait for it. Without a cache folder each hashes for itself.
+    """
+    try:
+        record = _record_of(path, file)
+        _make_folder(record.parent)
+    except StoreError:
+        return sha256() == file.sha256
+    if _is_current(record, path):
+        return True
+    with _lock_copy(record):
+        if _is_current(record, path):
+            return True
+        state = _state(path)
+        if sha256() != file.sha256:
+            return False
+        if _state(path) == state and time.time() - path.stat().st_mtime > SETTLED_SECONDS:
+            _write_record(record, path, state)
+    return True
+
+
+def _record_of(path: Path, file: File) -> Path:
+    place = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return _files_folder() / file.sha256[:2] / f"{file.sha256}.{place}.hashed"
+
+
+def _is_current(record: Path, path: Path) -> bool:
+    """Whether the file was hashed, in this boot and lately, and is the same since."""
+    try:
+        age = time.time() - record.stat().st_mtime
+        state = json.loads(record.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return 0 <= age < RECORD_SECONDS and state == _state(path)
+
+
+def _state(path: Path) -> list[Any]:
+    """What changes with the content of a file, and with each start of the machine.
+
+    The time of change is left out of a copy's: it is that of its last use.
+    """
+    status = path.stat()
+    changed = 0 if path.is_relative_to(_files_folder()) else status.st_ctime_ns
+    return [boot_id(), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, changed]
+
+
+def _write_record(record: Path, path: Path, state: list[Any]) -> None:
+    """Whole or not at all; without room for it the file is hashed again."""
+    temporary = record.with_name(f"{record.name}.{secrets.token_hex(4)}.partial")
+    with suppress(OSError):
+        try:
+            temporary.write_text(json.dumps(state))
+            os.replace(temporary, record)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@cache
+def boot_id() -> str:
+    """Another value after each start of this machine; of this process alone where it is unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return f"unknown-{secrets.token_hex(8)}"
+
+
+def _files_folder() -> Path:
+    return cache_folder() / "files"
 
 
 def download(backend: Backend, path: str, file: File, target: Path) -> None:
@@ -74,6 +159,8 @@ def download(backend: Backend, path: str, file: File, target: Path) -> None:
     try:
         for _ in range(2):  # Damaged in transit, they are so once; in the store, twice in a row.
             if _fill(backend, path, file, partial) == file.sha256:
+                written = time.time() - 2 * SETTLED_SECONDS  # Any later write has another time.
+                os.utime(partial, (time.time(), written))
                 os.replace(partial, target)
                 return
         raise CorruptArtifact("the file's bytes changed", where=backend.full(path))
@@ -97,6 +184,10 @@ class _Copy:
     path: Path
     bytes: int
     used: float
+
+
+_AIDS = (".lock", ".hashed")
+"""Endings of small files beside copies."""
 
 
 class CacheQuota:
@@ -139,11 +230,12 @@ class CacheQuota:
         for path in self.folder.glob("??/*"):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                is_old = time.time() - status.st_mtime > ABANDONED_SECONDS
-                if path.suffix in (".partial", ".lock") and is_old:
+                used = max(status.st_atime, status.st_mtime)
+                is_old = time.time() - used > ABANDONED_SECONDS
+                if path.suffix in (*_AIDS, ".partial") and is_old:
                     path.unlink()
-                elif path.suffix != ".lock":
-                    yield _Copy(path, status.st_size, status.st_mtime)
+                elif path.suffix not in _AIDS:
+                    yield _Copy(path, status.st_size, used)
 
 
 class CacheFull(StoreError):
@@ -153,16 +245,18 @@ class CacheFull(StoreError):
 def _is_whole(copy: Path, file: File, *, full: bool) -> bool:
     """Whether the copy is `file`; it counts as used now."""
     try:
-        if copy.stat().st_size != file.bytes:
+        status = copy.stat()
+        if status.st_size != file.bytes:
             return False
-        if full:
-            with open(copy, "rb") as content:
-                if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
-                    return False
-        os.utime(copy)
+        os.utime(copy, ns=(time.time_ns(), status.st_mtime_ns))
+        return not full or is_hashed(copy, file, lambda: _sha256(copy))
     except FileNotFoundError:
         return False
-    return True
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:

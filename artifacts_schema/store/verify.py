@@ -21,7 +21,7 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import WITHOUT_PROGRAM, InputRef, Manifest
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, Entry
-from artifacts_schema.store.cache import cached_copy
+from artifacts_schema.store.cache import cached_copy, is_hashed
 from artifacts_schema.store.store import Store
 
 if TYPE_CHECKING:
@@ -119,18 +119,30 @@ def readable_manifest(store: Store, stage: str, key: str) -> Manifest | None:
 
 
 def checked_path(
-    backend: Backend, path: str, file: File, *, full: bool, owner: str, copied: bool = False
+    backend: Backend,
+    path: str,
+    file: File,
+    *,
+    full: bool,
+    owner: str,
+    copied: bool = False,
+    shared: bool = False,
 ) -> Path:
     """A file of this machine with the bytes of `file`: the store's own, or a verified copy of it.
 
     `copied` asks for a copy even of a store in a folder; that one is hashed when it is made, not
-    again. Raises CorruptArtifact unless the stored bytes are those of `file`: its size, and `full`
+    again. `shared` says that other processes of this machine ask as well: one of them hashes the
+    store's own file for all. Raises CorruptArtifact unless the stored bytes are those of `file`: its size, and `full`
     its sha256 (of a copy that is made now, always).
     """
     if backend.local and not copied:
-        what = _difference(backend, path, file, backend.size(path), full=full)
+        what = _difference(backend, path, file, backend.size(path), full=full and not shared)
+        place = backend.local_path(path)
+        if what is None and full and shared:
+            is_same = is_hashed(place, file, lambda: _sha256(backend, path, file.bytes))
+            what = None if is_same else "the file's bytes changed"
         if what is None:
-            return backend.local_path(path)
+            return place
     else:
         try:
             return cached_copy(backend, path, file, full=full and not backend.local)

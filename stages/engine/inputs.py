@@ -40,11 +40,19 @@ class Input:
     full_check: bool = True
     copied: bool = False
     """Whether files of a store in a folder are read from copies in this machine's cache."""
+    shared: bool = False
+    """Whether other processes of this machine read it too, so that one hashes a file for all."""
     _checked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
     def load(
-        cls, store: Store, reference: InputRef, *, full_check: bool = True, copied: bool = False
+        cls,
+        store: Store,
+        reference: InputRef,
+        *,
+        full_check: bool = True,
+        copied: bool = False,
+        shared: bool = False,
     ) -> Input:
         """The output that `reference` names; InputError if it was collected or changed since."""
         manifest = store.manifest(reference.stage, reference.key)
@@ -55,7 +63,7 @@ class Input:
                 hint="run its recipe again",
             )
         loaded = cls.from_manifest(store, manifest, reference.output, full_check=full_check)
-        loaded = replace(loaded, copied=copied)
+        loaded = replace(loaded, copied=copied, shared=shared)
         if loaded.digest != reference.digest:
             raise InputError(
                 f"'{reference.output}' of {reference.stage} {short(reference.key)} has digest "
@@ -131,7 +139,8 @@ class Input:
     def local_path(self, path: str) -> Path:
         """A checked file on this machine, to be opened soon: the store's own, or the cache's copy.
 
-        Its bytes are hashed once, where `full_check` asks; its size is looked at every time.
+        Its bytes are hashed once, where `full_check` asks (by one process for all that share it);
+        its size is looked at every time.
         """
         file = self._by_path.get(path)
         if file is None:
@@ -145,6 +154,7 @@ class Input:
             full=self.full_check and path not in self._checked,
             owner=f"{self.stage} {self.key}",
             copied=self.copied,
+            shared=self.shared,
         )
         self._checked.add(path)
         return checked

@@ -205,7 +205,13 @@ def _run(
     config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
     inputs = {
         role: [
-            Input.load(store, one, full_check=job.full_check, copied=execution.copy_inputs)
+            Input.load(
+                store,
+                one,
+                full_check=job.full_check,
+                copied=execution.copy_inputs,
+                shared=job.ranks_per_machine > 1,
+            )
             for one in references
         ]
         for role, references in spec.inputs.items()
