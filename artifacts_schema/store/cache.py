@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.file_table import File
@@ -52,21 +52,22 @@ def cache_folder() -> Path:
     not there: copies of a store are not for people who may not read the store."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser()
-    return folder if folder.is_dir() else _make_folder(folder, mode=0o700)
+    return folder if folder.is_dir() else make_folder(folder, mode=0o700)
 
 
 def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
     """The copy of a committed file on this machine; made now if there is none.
 
     Its size is checked every time, its sha256 when it is made and where `full`, by one process of
-    this machine for all; a copy that is not `file` is made again. Raises FileNotFoundError if the store has none, CorruptArtifact if the
-    store's bytes are not those of `file`, StoreError if it cannot be read or finds no room.
+    this machine for all; a copy that is not `file` is made again. Raises FileNotFoundError if the
+    store has none, CorruptArtifact if the store's bytes are not those of `file`, StoreError if it
+    cannot be read or finds no room.
     """
-    folder = _files_folder()
+    folder = files_folder()
     copy = folder / file.sha256[:2] / file.sha256
     if _is_whole(copy, file, full=full):
         return copy
-    _make_folder(copy.parent)
+    make_folder(copy.parent)
     with _lock_copy(copy):
         if not _is_whole(copy, file, full=full):
             CacheQuota(folder).make(file.bytes)
@@ -87,7 +88,7 @@ def is_hashed(path: Path, file: File, sha256: Callable[[], str]) -> bool:
     """
     try:
         record = _record_of(path, file)
-        _make_folder(record.parent)
+        make_folder(record.parent)
     except StoreError:
         return sha256() == file.sha256
     if _is_current(record, path):
@@ -105,7 +106,7 @@ def is_hashed(path: Path, file: File, sha256: Callable[[], str]) -> bool:
 
 def _record_of(path: Path, file: File) -> Path:
     place = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return _files_folder() / file.sha256[:2] / f"{file.sha256}.{place}.hashed"
+    return files_folder() / file.sha256[:2] / f"{file.sha256}.{place}.hashed"
 
 
 def _is_current(record: Path, path: Path) -> bool:
@@ -124,7 +125,7 @@ def _state(path: Path) -> list[Any]:
     The time of change is left out of a copy's: it is that of its last use.
     """
     status = path.stat()
-    changed = 0 if path.is_relative_to(_files_folder()) else status.st_ctime_ns
+    changed = 0 if path.is_relative_to(files_folder()) else status.st_ctime_ns
     return [boot_id(), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, changed]
 
 
@@ -148,7 +149,8 @@ def boot_id() -> str:
         return f"unknown-{secrets.token_hex(8)}"
 
 
-def _files_folder() -> Path:
+def files_folder() -> Path:
+    """Where copies lie, by sha256."""
     return cache_folder() / "files"
 
 
@@ -235,7 +237,8 @@ class CacheQuota:
                 if path.suffix in (*_AIDS, ".partial") and is_old:
                     path.unlink()
                 elif path.suffix not in _AIDS:
-                    yield _Copy(path, status.st_size, used)
+                    size = min(status.st_size, 512 * status.st_blocks)  # Some copies have holes.
+                    yield _Copy(path, size, used)
 
 
 class CacheFull(StoreError):
@@ -279,7 +282,8 @@ def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_folder(folder: Path, mode: int = 0o777) -> Path:
+def make_folder(folder: Path, mode: int = 0o777) -> Path:
+    """Make a folder of the cache; StoreError if that fails."""
     try:
         folder.mkdir(mode, parents=True, exist_ok=True)
     except OSError as error:
@@ -294,14 +298,26 @@ def _make_folder(folder: Path, mode: int = 0o777) -> Path:
 @contextmanager
 def _lock_copy(copy: Path) -> Iterator[None]:
     """One process of this machine at a time makes this copy; a dead one leaves no lock."""
-    with open(copy.with_name(f"{copy.name}.lock"), "wb") as lock:
-        while _is_locked_elsewhere(lock):
-            on_wait()
-            time.sleep(LOCK_POLL_SECONDS)
+    with open(copy.with_name(f"{copy.name}.lock"), "wb") as lock, lock_file(lock.fileno()):
         yield
 
 
-def _is_locked_elsewhere(lock: BinaryIO) -> bool:
+@contextmanager
+def lock_file(descriptor: int) -> Iterator[None]:
+    """One process of this machine at a time; who waits says so."""
+    wait = LOCK_POLL_SECONDS / 256
+    while _is_locked_elsewhere(descriptor):
+        on_wait()
+        time.sleep(wait)
+        wait = min(2 * wait, LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _is_locked_elsewhere(lock: int) -> bool:
     """Whether another process has the lock; if not, this one takes it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,13 +7,13 @@ record belongs to one attempt and is ignored once the artifact has been made aga
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifacts_schema.blocks import hash_blocks
 from artifacts_schema.errors import CorruptArtifact
 from artifacts_schema.file_table import File, digest_sizes
 from artifacts_schema.identity import canonical_sha256, short
@@ -132,14 +132,16 @@ def checked_path(
 
     `copied` asks for a copy even of a store in a folder; that one is hashed when it is made, not
     again. `shared` says that other processes of this machine ask as well: one of them hashes the
-    store's own file for all. Raises CorruptArtifact unless the stored bytes are those of `file`: its size, and `full`
-    its sha256 (of a copy that is made now, always).
+    store's own file for all. Raises CorruptArtifact unless the stored bytes are those of `file`:
+    its size, and `full` its sha256 (of a copy that is made now, always).
     """
     if backend.local and not copied:
         what = _difference(backend, path, file, backend.size(path), full=full and not shared)
         place = backend.local_path(path)
         if what is None and full and shared:
-            is_same = is_hashed(place, file, lambda: _sha256(backend, path, file.bytes))
+            is_same = is_hashed(
+                place, file, lambda: hash_blocks(backend.blocks(path, file.bytes), 0)[0]
+            )
             what = None if is_same else "the file's bytes changed"
         if what is None:
             return place
@@ -166,16 +168,15 @@ def _difference(
         return "the file is gone"
     if size != file.bytes:
         return f"the file changed from {file.bytes:,} to {size:,} bytes"
-    if full and _sha256(backend, path, size) != file.sha256:
-        return "the file's bytes changed"
+    if full:
+        sha256, hasher = hash_blocks(
+            backend.blocks(path, size), file.blocks.bytes if file.blocks is not None else 0
+        )
+        if sha256 != file.sha256:
+            return "the file's bytes changed"
+        if file.blocks is not None and hasher.blocks != file.blocks:
+            return "the manifest's checksum of its blocks is not that of its bytes"
     return None
-
-
-def _sha256(backend: Backend, path: str, size: int) -> str:
-    digest = hashlib.sha256()
-    for block in backend.blocks(path, size):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def _wrong_rows(backend: Backend, path: str, file: File) -> str | None:

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.file_table import File
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import InputRef, Manifest
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.sparse import SparseCopy, SparseFile, open_sparse
 from artifacts_schema.store.store import ancestors
 from artifacts_schema.store.verify import checked_path
 
@@ -159,6 +160,24 @@ class Input:
         self._checked.add(path)
         return checked
 
+    def open_sparse(self, path: str) -> SparseCopy | None:
+        """The blocks of a file of a remote store that are on this machine, for `sparse.fetch`.
+
+        None where the file is read whole, by `local_path`.
+        """
+        file = self._by_path.get(path)
+        if file is None or file.blocks is None:
+            return None
+        place = f"{self.folder}/{path}"
+        table = layout.block_table(place, self.output, path)
+        owner = f"{self.stage} {self.key}"
+        return open_sparse(self.backend, place, file, table=table, owner=owner)
+
+    def open_part(self, path: str) -> IO[bytes]:
+        """Open a file of which some parts are read: of a remote store those are fetched alone."""
+        copy = self.open_sparse(path)
+        return self.open(path) if copy is None else cast(IO[bytes], SparseFile(copy))
+
     def read_bytes(self, path: str) -> bytes:
         """A whole file."""
         with self.open(path) as file:
@@ -170,20 +189,23 @@ class Input:
 
     def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
         """A whole table, or some of its columns; its schema is checked against the kind."""
-        with self.open(path) as file:
+        with self._open_table(path, columns) as file:
             return self._parquet(file, path).read(columns=columns, use_threads=False)
 
     def row_groups(self, path: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """A table one row group at a time, so that its text need not fit into memory."""
-        with self.open(path) as file:
+        with self._open_table(path, columns) as file:
             parquet = self._parquet(file, path)
             for number in range(parquet.num_row_groups):
                 yield parquet.read_row_group(number, columns=columns, use_threads=False)
 
+    def _open_table(self, path: str, columns: list[str] | None) -> IO[bytes]:
+        return self.open(path) if columns is None else self.open_part(path)
+
     def _parquet(self, file: IO[bytes], path: str) -> pq.ParquetFile:
         import pyarrow.parquet as pq
 
-        parquet = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file, pre_buffer=isinstance(file, SparseFile))
         table = kind_named(self.kind).table_for(path)
         if table is not None:
             table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")

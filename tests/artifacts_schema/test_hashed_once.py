@@ -1,4 +1,4 @@
-"""A file that one process of a machine hashed is not hashed by its neighbours, unless it changed."""
+"""A file that one process of a machine hashed is hashed by its neighbours only if it changed."""
 
 from __future__ import annotations
 
