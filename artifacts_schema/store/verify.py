@@ -8,13 +8,14 @@ record belongs to one attempt and is ignored once the artifact has been made aga
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.blocks import hash_blocks
-from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.errors import CorruptArtifact, StoreError
 from artifacts_schema.file_table import File, digest_sizes
 from artifacts_schema.identity import canonical_sha256, short
 from artifacts_schema.kinds import KINDS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
+log = logging.getLogger(__name__)
 _FOOTER = 64 << 10
 """Bytes at the end of a Parquet file that nearly always hold its footer."""
 
@@ -101,7 +103,7 @@ def _file_problems(
             path = store.payload(manifest, name, file.path)
             entry = there.get(f"{name}/{file.path}")
             size = entry.bytes if entry is not None else None
-            what = _difference(store.backend, path, file, size, full=full)
+            what = _difference(store.backend, path, file, size, full=full, output=name)
             # The tables of a snapshot come from outside: their rows were not counted.
             if what is None and full and output.kind != "snapshot":
                 what = _wrong_rows(store.backend, path, file)
@@ -161,9 +163,18 @@ def checked_path(
 
 
 def _difference(
-    backend: Backend, path: str, file: File, size: int | None, *, full: bool
+    backend: Backend,
+    path: str,
+    file: File,
+    size: int | None,
+    *,
+    full: bool,
+    output: str | None = None,
 ) -> str | None:
-    """How the stored file, of `size` bytes if it is there, differs from its manifest, or None."""
+    """How the stored file, of `size` bytes if it is there, differs from its manifest, or None.
+
+    With `output` its table of blocks, which follows from its bytes, is put right where it is not.
+    """
     if size is None:
         return "the file is gone"
     if size != file.bytes:
@@ -176,7 +187,20 @@ def _difference(
             return "the file's bytes changed"
         if file.blocks is not None and hasher.blocks != file.blocks:
             return "the manifest's checksum of its blocks is not that of its bytes"
+        if output is not None and hasher.table is not None:
+            _restore_table(backend, layout.block_table(path, output, file.path), hasher.table)
     return None
+
+
+def _restore_table(backend: Backend, place: str, table: bytes) -> None:
+    """Write a table of blocks that is gone or changed. One that cannot be written costs readers
+    whole files, no more."""
+    try:
+        if backend.read_many([place]).get(place) != table:
+            backend.replace(place, table)
+            log.warning("%s: the table of blocks was gone or changed; written again", place)
+    except StoreError as error:
+        log.warning("%s: the table of blocks is gone or changed: %s", place, error)
 
 
 def _wrong_rows(backend: Backend, path: str, file: File) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -178,6 +179,15 @@ class Input:
         copy = self.open_sparse(path)
         return self.open(path) if copy is None else cast(IO[bytes], SparseFile(copy))
 
+    @contextmanager
+    def open_table(self, path: str) -> Iterator[pq.ParquetFile]:
+        """A table of which some columns or row groups are read, which are near to each other in the
+        file: what lies together is one request to a remote store."""
+        import pyarrow.parquet as pq
+
+        with self.open_part(path) as file:
+            yield pq.ParquetFile(file, pre_buffer=isinstance(file, SparseFile))
+
     def read_bytes(self, path: str) -> bytes:
         """A whole file."""
         with self.open(path) as file:
@@ -189,27 +199,29 @@ class Input:
 
     def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
         """A whole table, or some of its columns; its schema is checked against the kind."""
-        with self._open_table(path, columns) as file:
-            return self._parquet(file, path).read(columns=columns, use_threads=False)
+        with self._checked_table(path, columns) as parquet:
+            return parquet.read(columns=columns, use_threads=False)
 
     def row_groups(self, path: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """A table one row group at a time, so that its text need not fit into memory."""
-        with self._open_table(path, columns) as file:
-            parquet = self._parquet(file, path)
+        with self._checked_table(path, columns) as parquet:
             for number in range(parquet.num_row_groups):
                 yield parquet.read_row_group(number, columns=columns, use_threads=False)
 
-    def _open_table(self, path: str, columns: list[str] | None) -> IO[bytes]:
-        return self.open(path) if columns is None else self.open_part(path)
-
-    def _parquet(self, file: IO[bytes], path: str) -> pq.ParquetFile:
+    @contextmanager
+    def _checked_table(self, path: str, columns: list[str] | None) -> Iterator[pq.ParquetFile]:
+        """The table, its schema checked; read whole unless columns are named."""
         import pyarrow.parquet as pq
 
-        parquet = pq.ParquetFile(file, pre_buffer=isinstance(file, SparseFile))
-        table = kind_named(self.kind).table_for(path)
-        if table is not None:
-            table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
-        return parquet
+        with ExitStack() as opened:
+            if columns is None:
+                parquet = pq.ParquetFile(opened.enter_context(self.open(path)))
+            else:
+                parquet = opened.enter_context(self.open_table(path))
+            table = kind_named(self.kind).table_for(path)
+            if table is not None:
+                table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
+            yield parquet
 
 
 @dataclass(frozen=True)

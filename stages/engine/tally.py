@@ -78,8 +78,7 @@ def sampled_groups(
     step, number = max(1, math.ceil(rows / most)), 0
     for source in inputs:
         for path in source.paths("*.parquet"):
-            with source.open(path) as file:
-                parquet = pq.ParquetFile(file)
+            with source.open_table(path) as parquet:
                 for group in range(parquet.num_row_groups):
                     if number % step == 0:
                         yield parquet.read_row_group(group, columns=columns, use_threads=False)
@@ -285,8 +284,8 @@ def rows_by_id(
         for path in source.paths("*.parquet"):
             if len(rows) == len(wanted):
                 return rows
-            with source.open(path) as file:
-                rows |= _matching_rows(pq.ParquetFile(file), wanted, columns)
+            with source.open_table(path) as parquet:
+                rows |= _matching_rows(parquet, wanted, columns)
     return rows
 
 
