@@ -1,4 +1,4 @@
-"""Parts of remote files on this machine: right bytes by few requests, whatever happens meanwhile."""
+"""Parts of remote files on this machine: right bytes by few requests, whatever happens."""
 
 from __future__ import annotations
 
