@@ -119,22 +119,22 @@ class RemoteBackend(Backend):
         parts: dict[int, bytes] = {}
         failures = 0
         while len(parts) < len(ranges):
-            left = [number for number in range(len(ranges)) if number not in parts]
-            asked = [ranges[number] for number in left]
+            remaining = [number for number in range(len(ranges)) if number not in parts]
+            requests = [ranges[number] for number in remaining]
             with translate_errors(self.url):
                 answers = self.fs.cat_ranges(
-                    [self._place(one.path) for one in asked],
-                    [one.start for one in asked],
-                    [one.end for one in asked],
+                    [self._place(one.path) for one in requests],
+                    [one.start for one in requests],
+                    [one.end for one in requests],
                 )
             lost = []
-            for number, one, answer in zip(left, asked, answers, strict=True):
+            for number, one, answer in zip(remaining, requests, answers, strict=True):
                 if isinstance(answer, Exception) or len(answer) != one.end - one.start:
                     lost.append((one, answer))
                 else:
                     parts[number] = bytes(answer)
             if lost:
-                failures = failures + 1 if len(lost) == len(asked) else 1
+                failures = failures + 1 if len(lost) == len(requests) else 1
                 one, answer = lost[0]
                 self._wait_or_raise(answer, one.path, one.size, failures)
         return [parts[number] for number in range(len(ranges))]

@@ -247,14 +247,14 @@ def _has_whole_copy(file: File) -> bool:
         return False
 
 
-def fetch(wanted: Sequence[tuple[SparseCopy, Iterable[int]]]) -> None:
+def fetch(requests: Sequence[tuple[SparseCopy, Iterable[int]]]) -> None:
     """Have these blocks of several copies on this machine, by few requests.
 
     Raises CorruptArtifact for a block that is not the one that was committed, StoreError if the
     store cannot be read or there is no room.
     """
     waiting: list[tuple[SparseCopy, list[int]]] = []
-    for copy, blocks in wanted:
+    for copy, blocks in requests:
         copy.touch()
         if missing := copy.missing(blocks):
             waiting.append((copy, missing))
@@ -265,11 +265,13 @@ def fetch(wanted: Sequence[tuple[SparseCopy, Iterable[int]]]) -> None:
         waiting = [(copy, left) for copy, blocks in waiting if (left := copy.missing(blocks))]
 
 
-def _fetch_locked(wanted: Sequence[tuple[SparseCopy, list[int]]]) -> None:
+def _fetch_locked(missing: Sequence[tuple[SparseCopy, list[int]]]) -> None:
     with ExitStack() as locks:
-        for copy, _ in wanted:  # In the order of their sha256, as everybody does.
+        for copy, _ in missing:  # In the order of their sha256, as everybody does.
             locks.enter_context(lock_file(copy.descriptor))
-        parts = [(copy, blocks) for copy, asked in wanted for blocks in copy.ranges_to_fetch(asked)]
+        parts = [
+            (copy, blocks) for copy, numbers in missing for blocks in copy.ranges_to_fetch(numbers)
+        ]
         for group in _groups(parts):
             _make_room(sum(_size(copy, blocks) for copy, blocks in group))
             wrong = _fetch_group(group)

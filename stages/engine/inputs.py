@@ -167,7 +167,7 @@ class Input:
         None where the file is read whole, by `local_path`.
         """
         file = self._by_path.get(path)
-        if file is None or file.blocks is None:
+        if file is None or file.blocks is None or self.backend.local:
             return None
         place = f"{self.folder}/{path}"
         table = layout.block_table(place, self.output, path)

@@ -413,7 +413,7 @@ class ShardFiles:
 
     def _fetch(self, lines: Mapping[int, Indices], size: int) -> None:
         """Have these rows of `size` bytes on this machine, by few requests for all files."""
-        wanted = []
+        missing = []
         for file, lines_B in lines.items():
             copy = self._opened(file, size).copy
             if copy is not None:
@@ -422,8 +422,9 @@ class ShardFiles:
                     for line in lines_B.tolist()
                     for block in copy.covering(line * size, (line + 1) * size)
                 }
-                wanted.append((copy, blocks))
-        fetch(wanted)
+                missing.append((copy, blocks))
+        if missing:
+            fetch(missing)
 
     def _read_row(self, file: int, line: int, raw_L: NDArray[Any]) -> None:
         descriptor, done = self._opened(file, raw_L.nbytes).descriptor, 0

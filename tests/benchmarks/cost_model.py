@@ -8,8 +8,8 @@ that gave them. The rest is arithmetic:
 
 core hours   CPU seconds a GB times the bytes that a stage reads
 storage      the bytes that it writes
-requests     to a bucket, of one pass: two for each file that is written or read, of which one is for
-             its table of blocks
+requests     to a bucket, of one pass: two for each file that is written or read, of which one is
+             for its table of blocks
 wall time    the greater of core hours over all cores, as if none ever waited, and of the bytes read
              and written over what the links of all nodes carry (`--link` GB/s each)
 """

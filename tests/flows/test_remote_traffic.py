@@ -7,6 +7,7 @@ of.
 from __future__ import annotations
 
 import json
+import os
 import random
 import urllib.request
 
@@ -81,8 +82,10 @@ def drawn_rows(count):
     return np.random.default_rng(1).permutation(SHARDS * ROWS)[:count]
 
 
-def test_64_rows_of_training(tokens, read_input, traffic):
+def test_64_rows_of_training(tokens, read_input, traffic, monkeypatch):
     (made, output), rows = tokens
+    opens, plain = [], os.open
+    monkeypatch.setattr(os, "open", lambda *a, **more: opens.append(a[0]) or plain(*a, **more))
     traffic()
     shards = TokenShards([read_input(made, output)])
     numbers = drawn_rows(64)
@@ -94,7 +97,9 @@ def test_64_rows_of_training(tokens, read_input, traffic):
         "a block for each row, what lies between near ones, tables of 64 blocks"
     )
     assert counted["GET"] <= SHARDS + 45
-    batch = shards.batch(np.zeros(64, dtype=np.int64), numbers)
+    assert len(opens) == SHARDS, "one sparse copy each"
+    shards.batch(np.zeros(64, dtype=np.int64), numbers)
+    assert len(opens) == SHARDS
     again = TokenShards([read_input(made, output)]).batch(batch.sources_B, numbers)
     assert (again.tokens_BL == rows[numbers]).all()
     assert traffic().get("sent.tokens") is None, "another reader of the node finds them"
