@@ -9,6 +9,7 @@ import random
 import signal
 import time
 
+import numpy as np
 import pytest
 from forks import ended, fork, in_fork
 
@@ -309,3 +310,29 @@ def test_as_a_file_it_reads_as_the_file_does(bucket, tmp_path):
             assert file.read(size) == plain.read(size)
             assert file.tell() == plain.tell()
     assert hashlib.sha256(SparseFile(opened(bucket)).read()).hexdigest() == FILE.sha256
+
+
+@pytest.mark.parametrize("pre_buffer", [False, True])
+def test_a_table_on_a_damaged_block_ends_with_the_error_for_people(bucket, tmp_path, pre_buffer):
+    """Arrow reads from threads of its own, and must not hide what happened there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: random.Random(name).randbytes(800_000) for name in "ab"}
+    table = pa.table({name: np.frombuffer(data, np.int64) for name, data in columns.items()})
+    pq.write_table(table, tmp_path / "bucket" / "t", use_dictionary=False)
+    data = (tmp_path / "bucket" / "t").read_bytes()
+    sha256, hasher = hash_blocks([data], BLOCK)
+    file = File(path="t", bytes=len(data), sha256=sha256, blocks=hasher.blocks)
+    bucket.replace("table", hasher.table)
+    bucket.replace("t", data[:BLOCK] + b"!" + data[BLOCK + 1 :])
+
+    def read_column(name):
+        copy = open_sparse(bucket, "t", file, table="table", owner=f"pack {'f' * 64}")
+        with SparseFile(copy) as opened:
+            parquet = pq.ParquetFile(opened, pre_buffer=pre_buffer)
+            return parquet.read(columns=[name], use_threads=False)
+
+    assert read_column("b")["b"] == table["b"]
+    with pytest.raises(CorruptArtifact, match="block 1 "):
+        read_column("a")
