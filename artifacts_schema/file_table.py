@@ -5,8 +5,9 @@ table that lies with the payload, and keeps of each output how many files it has
 their rows: what a list of artifacts or a plan needs. The table is read when somebody asks for a
 file.
 
-The table is JSON Lines sorted by output and path: `[output, path, bytes, sha256, rows]` a row;
-equal files give equal bytes with every library. The manifest has its sha256, and its own checksum
+The table is JSON Lines sorted by output and path: `[output, path, bytes, sha256, rows]` a row, and
+the bytes of a block and the sha256 of its table of blocks where a file has one (`blocks`); equal
+files give equal bytes with every library. The manifest has its sha256, and its own checksum
 covers that. `sizes` in the manifest is a digest of the names and sizes of all files: a listing of
 the payload that has the same digest is whole, and no row needs to be read to know it.
 """
@@ -17,10 +18,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
 
+from artifacts_schema.blocks import Blocks
 from artifacts_schema.errors import CorruptArtifact
 from artifacts_schema.identity import files_digest
 
@@ -35,12 +45,23 @@ class Record(BaseModel):
 
 
 class File(Record):
-    """One payload file: path within its output, size in bytes, sha256, rows of a table."""
+    """One payload file: path within its output, size in bytes, sha256, rows of a table.
+
+    `blocks` is not written where there are none, as no Ingot wrote it before there were any.
+    """
 
     path: str
     bytes: int
     sha256: str
     rows: int | None = None
+    blocks: Blocks | None = None
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        value: dict[str, Any] = plain(self)
+        if self.blocks is None:
+            del value["blocks"]
+        return value
 
 
 class Totals(Record):
@@ -69,20 +90,27 @@ class TableReference(Record):
     """Digest of (output/path, bytes) of all files, see `digest_sizes`."""
 
 
-Rows = list[tuple[str, str, int, str, int | None]]
+Row = tuple[str, str, int, str, int | None]
+RowOfBlocks = tuple[str, str, int, str, int | None, Annotated[int, Field(gt=0)], str]
+Rows = list[Row | RowOfBlocks]
 _ROWS = TypeAdapter(Rows)
 
 
 def encode_table(files: Mapping[str, Sequence[File]]) -> tuple[bytes, TableReference]:
     """The table of files by output, and what the manifest says of it."""
     lines = [
-        json.dumps([output, one.path, one.bytes, one.sha256, one.rows], ensure_ascii=False)
+        json.dumps([output, *_to_row(one)], ensure_ascii=False)
         for output, own in sorted(files.items())
         for one in sorted(own, key=lambda file: file.path)
     ]
     raw = "".join(f"{line}\n" for line in lines).encode()
     sizes = digest_sizes((f"{o}/{f.path}", f.bytes) for o, own in files.items() for f in own)
     return raw, TableReference(bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest(), sizes=sizes)
+
+
+def _to_row(one: File) -> list[Any]:
+    blocks = [one.blocks.bytes, one.blocks.sha256] if one.blocks is not None else []
+    return [one.path, one.bytes, one.sha256, one.rows, *blocks]
 
 
 def digest_sizes(files: Iterable[tuple[str, int]]) -> str:
@@ -129,10 +157,13 @@ class FileTable:
         except ValidationError:
             self._refuse("it is not a file table")
         lists: dict[str, list[File]] = {output: [] for output in self.outputs}
-        for output, path, size, sha256, count in rows:
-            if output not in lists:
-                self._refuse(f"the file table names an output '{output}' that is not declared")
-            lists[output].append(File(path=path, bytes=size, sha256=sha256, rows=count))
+        for row in rows:
+            if row[0] not in lists:
+                self._refuse(f"the file table names an output '{row[0]}' that is not declared")
+            blocks = Blocks(bytes=row[5], sha256=row[6]) if len(row) == 7 else None
+            lists[row[0]].append(
+                File(path=row[1], bytes=row[2], sha256=row[3], rows=row[4], blocks=blocks)
+            )
         for output, (digest, totals) in self.outputs.items():
             own = lists[output]
             if files_digest((f.path, f.bytes, f.sha256) for f in own) != digest:

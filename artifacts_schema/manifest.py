@@ -36,6 +36,9 @@ WITHOUT_PROGRAM = ("snapshot", "forget")
 
 TABLE_SCHEMA = 3
 """Schema version of a manifest that refers to a file table. No key covers it."""
+BLOCKS_SCHEMA = 4
+"""Schema version of a manifest of files with tables of blocks, whether or not in a file table."""
+_SCHEMAS = (SCHEMA_VERSION, TABLE_SCHEMA, BLOCKS_SCHEMA)
 
 _TOTAL = re.compile(rb'"totals": \{\s*"count": (\d{1,12})')
 _NOT_CHECKED = ("telemetry", "attempt", "checksum")
@@ -160,7 +163,8 @@ class Manifest(Record):
     """Everything about one artifact; equal runs differ in `telemetry` and `attempt` alone."""
 
     schema_version: int = SCHEMA_VERSION
-    """Of this form alone: `TABLE_SCHEMA` with a file table, which an older Ingot refuses by it."""
+    """Of this form alone: `TABLE_SCHEMA` with a file table, `BLOCKS_SCHEMA` with tables of blocks,
+    which an older Ingot refuses by it."""
     stage: str
     version: int
     key: str
@@ -243,8 +247,20 @@ class Manifest(Record):
             )
             for name, output in self.outputs.items()
         }
-        changes = {"schema_version": TABLE_SCHEMA, "outputs": outputs, "file_table": reference}
+        schema = max(self.schema_version, TABLE_SCHEMA)
+        changes = {"schema_version": schema, "outputs": outputs, "file_table": reference}
         return self.model_copy(update=changes)
+
+    def with_schema(self) -> Manifest:
+        """This manifest, which lists its files, with the schema version that they need."""
+        return self.model_copy(update={"schema_version": self._listed_schema})
+
+    @property
+    def _listed_schema(self) -> int:
+        """The schema version that the files of a manifest without a file table need."""
+        files = (file for output in self.outputs.values() for file in output.entries or ())
+        has_blocks = any(file.blocks is not None for file in files)
+        return BLOCKS_SCHEMA if has_blocks else SCHEMA_VERSION
 
     def open_table(self, read: Callable[[], bytes], *, where: str) -> None:
         """Let the outputs find their files in the table that `read` gives; nothing is read yet."""
@@ -271,9 +287,9 @@ class Manifest(Record):
             if not isinstance(value, dict):
                 raise ValueError("not a JSON object")
             schema, stated = value.get("schema_version"), value.pop("checksum", None)
-            if isinstance(schema, int) and schema not in (SCHEMA_VERSION, TABLE_SCHEMA):
+            if isinstance(schema, int) and schema not in _SCHEMAS:
                 raise CorruptArtifact(
-                    f"of schema {schema}, this Ingot reads {SCHEMA_VERSION} and {TABLE_SCHEMA}",
+                    f"of schema {schema}, this Ingot reads {SCHEMA_VERSION} to {BLOCKS_SCHEMA}",
                     where=where,
                     hint="use the Ingot version that wrote it, or a new store",
                 )
@@ -296,7 +312,8 @@ class Manifest(Record):
         """What the fields say against each other."""
         contradictions = []
         tabled = self.file_table is not None
-        if tabled != (self.schema_version == TABLE_SCHEMA):
+        expected = (TABLE_SCHEMA, BLOCKS_SCHEMA) if tabled else (self._listed_schema,)
+        if self.schema_version not in expected:
             contradictions.append("its schema version is not that of its form")
         for name, output in self.outputs.items():
             if tabled != (output.entries is None):

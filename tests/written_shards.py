@@ -94,6 +94,9 @@ class WrittenShards:
     def local_path(self, path: str) -> Path:
         return self.folder / path
 
+    def open_sparse(self, path: str) -> None:
+        """Nothing is remote here."""
+
     def describe(self, **changed: Any) -> WrittenShards:
         """With other facts in shards.json."""
         (self.folder / "shards.json").write_text(json.dumps({**self.table, **changed}))

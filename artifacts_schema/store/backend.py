@@ -13,12 +13,13 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
+from artifacts_schema.blocks import BlockHasher, Blocks
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store.removal import (
     REMOVALS,
@@ -42,6 +43,15 @@ class Entry(NamedTuple):
     bytes: int
     modified: float
     etag: str = ""
+
+
+class Range(NamedTuple):
+    """Bytes `start` to `end` of a file that has `size` of them."""
+
+    path: str
+    size: int
+    start: int
+    end: int
 
 
 class Backend(ABC):
@@ -74,6 +84,13 @@ class Backend(ABC):
         """The `size` bytes of a file, a block at a time; a lost connection is taken up again."""
 
     @abstractmethod
+    def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Parts of files, many at once, in the order of `ranges`; lost ones are requested again.
+
+        FileNotFoundError for a file that is not there.
+        """
+
+    @abstractmethod
     def size(self, path: str) -> int | None:
         """Bytes of a file, or None if there is none."""
 
@@ -90,8 +107,11 @@ class Backend(ABC):
         """Write a file whole, over any earlier one."""
 
     @abstractmethod
-    def create(self, path: str) -> AbstractContextManager[HashingWriter]:
-        """Write a payload file; size and sha256 are the writer's when the block ends."""
+    def create(self, path: str, *, block: int = 0) -> AbstractContextManager[HashingWriter]:
+        """Write a payload file; size and sha256 are the writer's when the block ends.
+
+        With `block` it also hashes blocks of so many bytes.
+        """
 
     @abstractmethod
     def link(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -138,11 +158,12 @@ class Backend(ABC):
 
 
 class HashingWriter(io.RawIOBase):
-    """A file that knows its size and sha256 while it is written."""
+    """A file that knows its size and sha256 while it is written, and those of its blocks."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: IO[bytes], block: int = 0) -> None:
         super().__init__()
         self.raw, self.bytes, self._hash = raw, 0, hashlib.sha256()
+        self._blocks = BlockHasher(block)
 
     def writable(self) -> bool:
         """Always: this file is for writing."""
@@ -153,6 +174,7 @@ class HashingWriter(io.RawIOBase):
         view = memoryview(data).cast("B")
         self.raw.write(view)
         self._hash.update(view)
+        self._blocks.update(view)
         self.bytes += len(view)
         return len(view)
 
@@ -164,6 +186,16 @@ class HashingWriter(io.RawIOBase):
     def sha256(self) -> str:
         """sha256 of what was written so far, 64 hex digits."""
         return self._hash.hexdigest()
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """Of the table of blocks; None where the file is one block, or has none."""
+        return self._blocks.blocks
+
+    @property
+    def block_table(self) -> bytes | None:
+        """The table of blocks of what was written."""
+        return self._blocks.table
 
 
 class LocalBackend(Backend):
@@ -194,6 +226,15 @@ class LocalBackend(Backend):
         with translate_errors(self.full(path)), open(self.full(path), "rb") as file:
             while block := file.read(_BLOCK):
                 yield block
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Parts of files, one by one."""
+        parts = []
+        for one in ranges:
+            with translate_errors(self.full(one.path)), open(self.full(one.path), "rb") as file:
+                file.seek(one.start)
+                parts.append(file.read(one.end - one.start))
+        return parts
 
     def size(self, path: str) -> int | None:
         """Bytes of a file."""
@@ -239,14 +280,14 @@ class LocalBackend(Backend):
             _retry_after_removal(write)
 
     @contextmanager
-    def create(self, path: str) -> Iterator[HashingWriter]:
+    def create(self, path: str, *, block: int = 0) -> Iterator[HashingWriter]:
         """Write a payload file; it is on the disk when the block ends."""
         target = self.local_path(path)
         with (
             translate_errors(self.full(path)),
             _retry_after_removal(partial(_open_new, target)) as raw,
         ):
-            yield HashingWriter(raw)
+            yield HashingWriter(raw, block)
             raw.flush()
             os.fsync(raw.fileno())
 

@@ -4,6 +4,10 @@ It is safe to remove while idle.
 
 A copy is named by its sha256 and was hashed when it was made, so it never goes stale; it comes into
 view whole, by a rename. The least recently used ones go when the cache is full.
+
+A file that one process hashed need not be hashed by its neighbours: `is_hashed` keeps a record of
+what was hashed, which counts while the file is unchanged, until the machine is started again (a
+copy may not have reached the disk before a power cut), and for a day (disks rot).
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -19,8 +24,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.file_table import File
@@ -29,6 +35,11 @@ from artifacts_schema.store.backend import Backend
 IN_USE_SECONDS = 600.0
 """A copy that was used so recently is not removed: its reader may not have opened it yet."""
 ABANDONED_SECONDS = 86_400.0
+RECORD_SECONDS = 86_400.0
+"""How long a file that was hashed counts as hashed."""
+SETTLED_SECONDS = 1.0
+"""A file that was written so recently may be written again in the same tick of the clock that dates
+files, which would show in nothing but its bytes."""
 LOCK_POLL_SECONDS = 0.5
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -41,21 +52,22 @@ def cache_folder() -> Path:
     not there: copies of a store are not for people who may not read the store."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser()
-    return folder if folder.is_dir() else _make_folder(folder, mode=0o700)
+    return folder if folder.is_dir() else make_folder(folder, mode=0o700)
 
 
 def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
     """The copy of a committed file on this machine; made now if there is none.
 
-    Its size is checked every time, its sha256 when it is made and where `full`; a copy that is not
-    `file` is made again. Raises FileNotFoundError if the store has none, CorruptArtifact if the
-    store's bytes are not those of `file`, StoreError if it cannot be read or finds no room.
+    Its size is checked every time, its sha256 when it is made and where `full`, by one process of
+    this machine for all; a copy that is not `file` is made again. Raises FileNotFoundError if the
+    store has none, CorruptArtifact if the store's bytes are not those of `file`, StoreError if it
+    cannot be read or finds no room.
     """
-    folder = cache_folder() / "files"
+    folder = files_folder()
     copy = folder / file.sha256[:2] / file.sha256
     if _is_whole(copy, file, full=full):
         return copy
-    _make_folder(copy.parent)
+    make_folder(copy.parent)
     with _lock_copy(copy):
         if not _is_whole(copy, file, full=full):
             CacheQuota(folder).make(file.bytes)
@@ -64,7 +76,82 @@ def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
             except CacheFull:
                 CacheQuota(folder).clear()
                 download(backend, path, file, copy)
+            _write_record(_record_of(copy, file), copy, _state(copy))
     return copy
+
+
+def is_hashed(path: Path, file: File, sha256: Callable[[], str]) -> bool:
+    """Whether the bytes at `path` are those of `file`, as one process of this machine found out.
+
+    `sha256` hashes them, unless a process did so before and nothing was written since; processes
+    that ask meanwhile wait for it. Without a cache folder each hashes for itself.
+    """
+    try:
+        record = _record_of(path, file)
+        make_folder(record.parent)
+    except StoreError:
+        return sha256() == file.sha256
+    if _is_current(record, path):
+        return True
+    with _lock_copy(record):
+        if _is_current(record, path):
+            return True
+        state = _state(path)
+        if sha256() != file.sha256:
+            return False
+        if _state(path) == state and time.time() - path.stat().st_mtime > SETTLED_SECONDS:
+            _write_record(record, path, state)
+    return True
+
+
+def _record_of(path: Path, file: File) -> Path:
+    place = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return files_folder() / file.sha256[:2] / f"{file.sha256}.{place}.hashed"
+
+
+def _is_current(record: Path, path: Path) -> bool:
+    """Whether the file was hashed, in this boot and lately, and is the same since."""
+    try:
+        age = time.time() - record.stat().st_mtime
+        state = json.loads(record.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return 0 <= age < RECORD_SECONDS and state == _state(path)
+
+
+def _state(path: Path) -> list[Any]:
+    """What changes with the content of a file, and with each start of the machine.
+
+    The time of change is left out of a copy's: it is that of its last use.
+    """
+    status = path.stat()
+    changed = 0 if path.is_relative_to(files_folder()) else status.st_ctime_ns
+    return [boot_id(), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, changed]
+
+
+def _write_record(record: Path, path: Path, state: list[Any]) -> None:
+    """Whole or not at all; without room for it the file is hashed again."""
+    temporary = record.with_name(f"{record.name}.{secrets.token_hex(4)}.partial")
+    with suppress(OSError):
+        try:
+            temporary.write_text(json.dumps(state))
+            os.replace(temporary, record)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@cache
+def boot_id() -> str:
+    """Another value after each start of this machine; of this process alone where it is unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return f"unknown-{secrets.token_hex(8)}"
+
+
+def files_folder() -> Path:
+    """Where copies lie, by sha256."""
+    return cache_folder() / "files"
 
 
 def download(backend: Backend, path: str, file: File, target: Path) -> None:
@@ -74,6 +161,8 @@ def download(backend: Backend, path: str, file: File, target: Path) -> None:
     try:
         for _ in range(2):  # Damaged in transit, they are so once; in the store, twice in a row.
             if _fill(backend, path, file, partial) == file.sha256:
+                written = time.time() - 2 * SETTLED_SECONDS  # Any later write has another time.
+                os.utime(partial, (time.time(), written))
                 os.replace(partial, target)
                 return
         raise CorruptArtifact("the file's bytes changed", where=backend.full(path))
@@ -97,6 +186,10 @@ class _Copy:
     path: Path
     bytes: int
     used: float
+
+
+_AIDS = (".lock", ".hashed")
+"""Endings of small files beside copies."""
 
 
 class CacheQuota:
@@ -139,11 +232,13 @@ class CacheQuota:
         for path in self.folder.glob("??/*"):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                is_old = time.time() - status.st_mtime > ABANDONED_SECONDS
-                if path.suffix in (".partial", ".lock") and is_old:
+                used = max(status.st_atime, status.st_mtime)
+                is_old = time.time() - used > ABANDONED_SECONDS
+                if path.suffix in (*_AIDS, ".partial") and is_old:
                     path.unlink()
-                elif path.suffix != ".lock":
-                    yield _Copy(path, status.st_size, status.st_mtime)
+                elif path.suffix not in _AIDS:
+                    size = min(status.st_size, 512 * status.st_blocks)  # Some copies have holes.
+                    yield _Copy(path, size, used)
 
 
 class CacheFull(StoreError):
@@ -153,16 +248,18 @@ class CacheFull(StoreError):
 def _is_whole(copy: Path, file: File, *, full: bool) -> bool:
     """Whether the copy is `file`; it counts as used now."""
     try:
-        if copy.stat().st_size != file.bytes:
+        status = copy.stat()
+        if status.st_size != file.bytes:
             return False
-        if full:
-            with open(copy, "rb") as content:
-                if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
-                    return False
-        os.utime(copy)
+        os.utime(copy, ns=(time.time_ns(), status.st_mtime_ns))
+        return not full or is_hashed(copy, file, lambda: _sha256(copy))
     except FileNotFoundError:
         return False
-    return True
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
@@ -185,7 +282,8 @@ def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_folder(folder: Path, mode: int = 0o777) -> Path:
+def make_folder(folder: Path, mode: int = 0o777) -> Path:
+    """Make a folder of the cache; StoreError if that fails."""
     try:
         folder.mkdir(mode, parents=True, exist_ok=True)
     except OSError as error:
@@ -200,14 +298,26 @@ def _make_folder(folder: Path, mode: int = 0o777) -> Path:
 @contextmanager
 def _lock_copy(copy: Path) -> Iterator[None]:
     """One process of this machine at a time makes this copy; a dead one leaves no lock."""
-    with open(copy.with_name(f"{copy.name}.lock"), "wb") as lock:
-        while _is_locked_elsewhere(lock):
-            on_wait()
-            time.sleep(LOCK_POLL_SECONDS)
+    with open(copy.with_name(f"{copy.name}.lock"), "wb") as lock, lock_file(lock.fileno()):
         yield
 
 
-def _is_locked_elsewhere(lock: BinaryIO) -> bool:
+@contextmanager
+def lock_file(descriptor: int) -> Iterator[None]:
+    """One process of this machine at a time; who waits says so."""
+    wait = LOCK_POLL_SECONDS / 256
+    while _is_locked_elsewhere(descriptor):
+        on_wait()
+        time.sleep(wait)
+        wait = min(2 * wait, LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _is_locked_elsewhere(lock: int) -> bool:
     """Whether another process has the lock; if not, this one takes it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from artifacts_schema.blocks import block_bytes
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError
 from artifacts_schema.file_table import INLINE_FILES, File, encode_table
 from artifacts_schema.identity import files_digest, short
@@ -139,6 +140,17 @@ def _parse_entry(path: str, raw: bytes) -> Interim:
 log = logging.getLogger(__name__)
 
 
+def written_file(
+    backend: Backend, place: str, output: str, path: str, writer: HashingWriter
+) -> File:
+    """A file that was written at `place`; its table of blocks is written now, if it has one."""
+    table = writer.block_table
+    if table is not None:
+        with backend.create(layout.block_table(place, output, path)) as file:
+            file.write(table)
+    return File(path=path, bytes=writer.bytes, sha256=writer.sha256, blocks=writer.blocks)
+
+
 @dataclass
 class Attempt:
     """The payload of one try at a key. Nobody reads it before its manifest is committed."""
@@ -154,9 +166,10 @@ class Attempt:
     def create(self, output: str, path: str) -> Iterator[HashingWriter]:
         """Write the file `path` of `output`; it belongs to the attempt when the block ends well."""
         self._check(output, path)
-        with self.backend.create(self._place(output, path)) as writer:
+        place = self._place(output, path)
+        with self.backend.create(place, block=block_bytes(path)) as writer:
             yield writer
-        self.register(output, File(path=path, bytes=writer.bytes, sha256=writer.sha256))
+        self.register(output, written_file(self.backend, place, output, path, writer))
 
     def adopt(self, files: Iterable[tuple[str, File, str]], *, replace: bool = False) -> None:
         """Take over files from elsewhere in the store (finished shards): output, file, place.
@@ -169,7 +182,11 @@ class Attempt:
             if replace:
                 self.files.get(output, {}).pop(file.path, None)
             self._check(output, file.path)
-            pairs.append((source, self._place(output, file.path)))
+            place = self._place(output, file.path)
+            pairs.append((source, place))
+            if file.blocks is not None:
+                table = layout.block_table(source, output, file.path)
+                pairs.append((table, layout.block_table(place, output, file.path)))
             self.register(output, file)
         self.backend.link(pairs)
 
@@ -224,7 +241,7 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     differs. StoreError if the payload is not all there.
     """
     path = layout.manifest(*manifest.name)
-    manifest = _write_file_table(store, manifest)
+    manifest = _write_file_table(store, manifest.with_schema())
     raw = manifest.to_json()
     Manifest.load(raw, where=path)  # What could not be read again is not committed.
     _check_payload(store, manifest)

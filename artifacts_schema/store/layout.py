@@ -26,6 +26,12 @@ def file_table(stage: str, key: str, attempt: str) -> str:
     return payload(stage, key, attempt) + "/files.jsonl"
 
 
+def block_table(place: str, output: str, path: str) -> str:
+    """The table of blocks of the file `path` of an output that lies at `place`: in a folder beside
+    the outputs, which bears no output's name."""
+    return f"{place.removesuffix(f'{output}/{path}')}blocks/{output}/{path}"
+
+
 def damage(stage: str, key: str) -> str:
     """What `ingot verify` found wrong with an artifact: kept until that is made again or whole."""
     return f"damage/{stage}/{key}.json"

@@ -33,7 +33,7 @@ from artifacts_schema.errors import LeaseLost, Stopped, StoreError
 from artifacts_schema.identity import short
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, LocalBackend
-from artifacts_schema.store.cache import cache_folder
+from artifacts_schema.store.cache import boot_id, cache_folder
 
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 30.0
@@ -284,8 +284,7 @@ def _parse_record(raw: bytes) -> Record | None:
 def _machine() -> str:
     """This boot of this machine, and this process namespace: where a process id means something."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+        return f"{boot_id()}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return f"unknown-{secrets.token_hex(8)}"
 

@@ -19,7 +19,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -28,7 +28,7 @@ from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend, Entry, HashingWriter, LocalBackend
+from artifacts_schema.store.backend import Backend, Entry, HashingWriter, LocalBackend, Range
 from artifacts_schema.store.storage_errors import (
     Conflict,
     Unreachable,
@@ -114,6 +114,31 @@ class RemoteBackend(Backend):
                 yield bytes(block)
                 start, failures = end, 0
 
+    def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Parts of files, many requests at once."""
+        parts: dict[int, bytes] = {}
+        failures = 0
+        while len(parts) < len(ranges):
+            remaining = [number for number in range(len(ranges)) if number not in parts]
+            requests = [ranges[number] for number in remaining]
+            with translate_errors(self.url):
+                answers = self.fs.cat_ranges(
+                    [self._place(one.path) for one in requests],
+                    [one.start for one in requests],
+                    [one.end for one in requests],
+                )
+            lost = []
+            for number, one, answer in zip(remaining, requests, answers, strict=True):
+                if isinstance(answer, Exception) or len(answer) != one.end - one.start:
+                    lost.append((one, answer))
+                else:
+                    parts[number] = bytes(answer)
+            if lost:
+                failures = failures + 1 if len(lost) == len(requests) else 1
+                one, answer = lost[0]
+                self._wait_or_raise(answer, one.path, one.size, failures)
+        return [parts[number] for number in range(len(ranges))]
+
     def _wait_or_raise(self, block: Exception | bytes, path: str, size: int, failures: int) -> None:
         """Wait before another try, or raise what stopped the download."""
         error = block if isinstance(block, Exception) else ConnectionError("the answer was cut")
@@ -170,7 +195,7 @@ class RemoteBackend(Backend):
         self._retry_conflicts(path, lambda: self.fs.pipe_file(self._place(path), data))
 
     @contextmanager
-    def create(self, path: str) -> Iterator[HashingWriter]:
+    def create(self, path: str, *, block: int = 0) -> Iterator[HashingWriter]:
         """Upload in parts while it is written; nothing is visible before the block ends well."""
         with translate_errors(self.full(path)):
             raw = self._retry_conflicts(
@@ -179,7 +204,7 @@ class RemoteBackend(Backend):
             if self.protocol == "s3":
                 self._retry_requests(raw, path)
             try:
-                yield HashingWriter(raw)
+                yield HashingWriter(raw, block)
                 raw.close()
             except BaseException:
                 with suppress(Exception):

@@ -7,27 +7,29 @@ record belongs to one attempt and is ignored once the artifact has been made aga
 
 from __future__ import annotations
 
-import hashlib
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.blocks import hash_blocks
+from artifacts_schema.errors import CorruptArtifact, StoreError
 from artifacts_schema.file_table import File, digest_sizes
 from artifacts_schema.identity import canonical_sha256, short
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import WITHOUT_PROGRAM, InputRef, Manifest
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, Entry
-from artifacts_schema.store.cache import cached_copy
+from artifacts_schema.store.cache import cached_copy, is_hashed
 from artifacts_schema.store.store import Store
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
+log = logging.getLogger(__name__)
 _FOOTER = 64 << 10
 """Bytes at the end of a Parquet file that nearly always hold its footer."""
 
@@ -101,7 +103,7 @@ def _file_problems(
             path = store.payload(manifest, name, file.path)
             entry = there.get(f"{name}/{file.path}")
             size = entry.bytes if entry is not None else None
-            what = _difference(store.backend, path, file, size, full=full)
+            what = _difference(store.backend, path, file, size, full=full, output=name)
             # The tables of a snapshot come from outside: their rows were not counted.
             if what is None and full and output.kind != "snapshot":
                 what = _wrong_rows(store.backend, path, file)
@@ -119,18 +121,32 @@ def readable_manifest(store: Store, stage: str, key: str) -> Manifest | None:
 
 
 def checked_path(
-    backend: Backend, path: str, file: File, *, full: bool, owner: str, copied: bool = False
+    backend: Backend,
+    path: str,
+    file: File,
+    *,
+    full: bool,
+    owner: str,
+    copied: bool = False,
+    shared: bool = False,
 ) -> Path:
     """A file of this machine with the bytes of `file`: the store's own, or a verified copy of it.
 
     `copied` asks for a copy even of a store in a folder; that one is hashed when it is made, not
-    again. Raises CorruptArtifact unless the stored bytes are those of `file`: its size, and `full`
-    its sha256 (of a copy that is made now, always).
+    again. `shared` says that other processes of this machine ask as well: one of them hashes the
+    store's own file for all. Raises CorruptArtifact unless the stored bytes are those of `file`:
+    its size, and `full` its sha256 (of a copy that is made now, always).
     """
     if backend.local and not copied:
-        what = _difference(backend, path, file, backend.size(path), full=full)
+        what = _difference(backend, path, file, backend.size(path), full=full and not shared)
+        place = backend.local_path(path)
+        if what is None and full and shared:
+            is_same = is_hashed(
+                place, file, lambda: hash_blocks(backend.blocks(path, file.bytes), 0)[0]
+            )
+            what = None if is_same else "the file's bytes changed"
         if what is None:
-            return backend.local_path(path)
+            return place
     else:
         try:
             return cached_copy(backend, path, file, full=full and not backend.local)
@@ -147,23 +163,44 @@ def checked_path(
 
 
 def _difference(
-    backend: Backend, path: str, file: File, size: int | None, *, full: bool
+    backend: Backend,
+    path: str,
+    file: File,
+    size: int | None,
+    *,
+    full: bool,
+    output: str | None = None,
 ) -> str | None:
-    """How the stored file, of `size` bytes if it is there, differs from its manifest, or None."""
+    """How the stored file, of `size` bytes if it is there, differs from its manifest, or None.
+
+    With `output` its table of blocks, which follows from its bytes, is put right where it is not.
+    """
     if size is None:
         return "the file is gone"
     if size != file.bytes:
         return f"the file changed from {file.bytes:,} to {size:,} bytes"
-    if full and _sha256(backend, path, size) != file.sha256:
-        return "the file's bytes changed"
+    if full:
+        sha256, hasher = hash_blocks(
+            backend.blocks(path, size), file.blocks.bytes if file.blocks is not None else 0
+        )
+        if sha256 != file.sha256:
+            return "the file's bytes changed"
+        if file.blocks is not None and hasher.blocks != file.blocks:
+            return "the manifest's checksum of its blocks is not that of its bytes"
+        if output is not None and hasher.table is not None:
+            _restore_table(backend, layout.block_table(path, output, file.path), hasher.table)
     return None
 
 
-def _sha256(backend: Backend, path: str, size: int) -> str:
-    digest = hashlib.sha256()
-    for block in backend.blocks(path, size):
-        digest.update(block)
-    return digest.hexdigest()
+def _restore_table(backend: Backend, place: str, table: bytes) -> None:
+    """Write a table of blocks that is gone or changed. One that cannot be written costs readers
+    whole files, no more."""
+    try:
+        if backend.read_many([place]).get(place) != table:
+            backend.replace(place, table)
+            log.warning("%s: the table of blocks was gone or changed; written again", place)
+    except StoreError as error:
+        log.warning("%s: the table of blocks is gone or changed: %s", place, error)
 
 
 def _wrong_rows(backend: Backend, path: str, file: File) -> str | None:

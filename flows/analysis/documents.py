@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from artifacts_schema.errors import is_utf8
 from artifacts_schema.kinds import KINDS
@@ -106,8 +105,8 @@ def find_rows(
     """
     ids = _make_id_array(set(doc_ids))
     id_column = ID_COLUMN.get(source.kind, "doc_id")
-    with source.open(path) as file:
-        parquet, start = pq.ParquetFile(file), 0
+    start = 0
+    with source.open_table(path) as parquet:
         for group in range(parquet.num_row_groups):
             column = parquet.read_row_group(group, [id_column], use_threads=False)[id_column]
             places = pc.indices_nonzero(pc.is_in(column, value_set=ids))
@@ -145,9 +144,8 @@ def read_rows(
     source: Input, path: str, rows: Collection[int], columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Number and values of these rows of a table, in order; of it the row groups that hold them."""
-    wanted = sorted(rows)
-    with source.open(path) as file:
-        parquet, start = pq.ParquetFile(file), 0
+    wanted, start = sorted(rows), 0
+    with source.open_table(path) as parquet:
         for group in range(parquet.num_row_groups):
             end = start + parquet.metadata.row_group(group).num_rows
             own = [row for row in wanted if start <= row < end]

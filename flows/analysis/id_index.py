@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import IngotError
@@ -186,8 +185,8 @@ def _divide(source: Input, paths: Sequence[str], column: str, scratch: Path) -> 
     starts = [0]
     for path in paths:
         row = starts[-1]
-        with source.open(path) as file:
-            for batch in pq.ParquetFile(file).iter_batches(columns=[column]):
+        with source.open_table(path) as parquet:
+            for batch in parquet.iter_batches(columns=[column]):
                 id_bytes = _id_bytes(batch.column(0))
                 if id_bytes is None or row + len(id_bytes) >= MOST_ROWS:
                     return None

@@ -223,6 +223,6 @@ def signal_fields(source: Input) -> dict[str, pa.Field]:
     shards = [shard for shard in source.shards() if shard.rows]
     if not shards:
         return {}
-    with source.open(shards[0].path) as file:
+    with source.open_part(shards[0].path) as file:
         schema = pq.read_schema(file)
     return {field.name: field for field in schema if field.name != "doc_id"}

@@ -153,7 +153,7 @@ class _Output:
         kind = KINDS.get(output.kind)
         source = Input.from_manifest(self.store, self.manifest, self.name, full_check=False)
         for file_set, id, file in self._tables:
-            with source.open(file.path) as opened:
+            with source.open_part(file.path) as opened:
                 schema = pq.read_schema(opened)
             table = kind.table_for(file.path) if kind else None
             texts = {one.name: one.description for one in table.columns} if table else {}

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.file_table import File
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import InputRef, Manifest
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.sparse import SparseCopy, SparseFile, open_sparse
 from artifacts_schema.store.store import ancestors
 from artifacts_schema.store.verify import checked_path
 
@@ -40,11 +42,19 @@ class Input:
     full_check: bool = True
     copied: bool = False
     """Whether files of a store in a folder are read from copies in this machine's cache."""
+    shared: bool = False
+    """Whether other processes of this machine read it too, so that one hashes a file for all."""
     _checked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
     def load(
-        cls, store: Store, reference: InputRef, *, full_check: bool = True, copied: bool = False
+        cls,
+        store: Store,
+        reference: InputRef,
+        *,
+        full_check: bool = True,
+        copied: bool = False,
+        shared: bool = False,
     ) -> Input:
         """The output that `reference` names; InputError if it was collected or changed since."""
         manifest = store.manifest(reference.stage, reference.key)
@@ -55,7 +65,7 @@ class Input:
                 hint="run its recipe again",
             )
         loaded = cls.from_manifest(store, manifest, reference.output, full_check=full_check)
-        loaded = replace(loaded, copied=copied)
+        loaded = replace(loaded, copied=copied, shared=shared)
         if loaded.digest != reference.digest:
             raise InputError(
                 f"'{reference.output}' of {reference.stage} {short(reference.key)} has digest "
@@ -131,7 +141,8 @@ class Input:
     def local_path(self, path: str) -> Path:
         """A checked file on this machine, to be opened soon: the store's own, or the cache's copy.
 
-        Its bytes are hashed once, where `full_check` asks; its size is looked at every time.
+        Its bytes are hashed once, where `full_check` asks (by one process for all that share it);
+        its size is looked at every time.
         """
         file = self._by_path.get(path)
         if file is None:
@@ -145,9 +156,37 @@ class Input:
             full=self.full_check and path not in self._checked,
             owner=f"{self.stage} {self.key}",
             copied=self.copied,
+            shared=self.shared,
         )
         self._checked.add(path)
         return checked
+
+    def open_sparse(self, path: str) -> SparseCopy | None:
+        """The blocks of a file of a remote store that are on this machine, for `sparse.fetch`.
+
+        None where the file is read whole, by `local_path`.
+        """
+        file = self._by_path.get(path)
+        if file is None or file.blocks is None or self.backend.local:
+            return None
+        place = f"{self.folder}/{path}"
+        table = layout.block_table(place, self.output, path)
+        owner = f"{self.stage} {self.key}"
+        return open_sparse(self.backend, place, file, table=table, owner=owner)
+
+    def open_part(self, path: str) -> IO[bytes]:
+        """Open a file of which some parts are read: of a remote store those are fetched alone."""
+        copy = self.open_sparse(path)
+        return self.open(path) if copy is None else cast(IO[bytes], SparseFile(copy))
+
+    @contextmanager
+    def open_table(self, path: str) -> Iterator[pq.ParquetFile]:
+        """A table of which some columns or row groups are read, which are near to each other in the
+        file: what lies together is one request to a remote store."""
+        import pyarrow.parquet as pq
+
+        with self.open_part(path) as file:
+            yield pq.ParquetFile(file, pre_buffer=isinstance(file, SparseFile))
 
     def read_bytes(self, path: str) -> bytes:
         """A whole file."""
@@ -160,24 +199,29 @@ class Input:
 
     def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
         """A whole table, or some of its columns; its schema is checked against the kind."""
-        with self.open(path) as file:
-            return self._parquet(file, path).read(columns=columns, use_threads=False)
+        with self._checked_table(path, columns) as parquet:
+            return parquet.read(columns=columns, use_threads=False)
 
     def row_groups(self, path: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """A table one row group at a time, so that its text need not fit into memory."""
-        with self.open(path) as file:
-            parquet = self._parquet(file, path)
+        with self._checked_table(path, columns) as parquet:
             for number in range(parquet.num_row_groups):
                 yield parquet.read_row_group(number, columns=columns, use_threads=False)
 
-    def _parquet(self, file: IO[bytes], path: str) -> pq.ParquetFile:
+    @contextmanager
+    def _checked_table(self, path: str, columns: list[str] | None) -> Iterator[pq.ParquetFile]:
+        """The table, its schema checked; read whole unless columns are named."""
         import pyarrow.parquet as pq
 
-        parquet = pq.ParquetFile(file)
-        table = kind_named(self.kind).table_for(path)
-        if table is not None:
-            table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
-        return parquet
+        with ExitStack() as opened:
+            if columns is None:
+                parquet = pq.ParquetFile(opened.enter_context(self.open(path)))
+            else:
+                parquet = opened.enter_context(self.open_table(path))
+            table = kind_named(self.kind).table_for(path)
+            if table is not None:
+                table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
+            yield parquet
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from artifacts_schema.blocks import block_bytes
 from artifacts_schema.errors import Stopped
 from artifacts_schema.file_table import File
 from artifacts_schema.identity import interim_key
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import Interim, InterimOf, Manifest
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import Backend, HashingWriter
 from artifacts_schema.store.cache import download
 from artifacts_schema.store.commit import (
@@ -33,6 +34,7 @@ from artifacts_schema.store.commit import (
     commit,
     committed_interims,
     withdraw_interims,
+    written_file,
 )
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.lease import local_work
@@ -176,6 +178,14 @@ class Written:
     file: File
     place: str
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes of what lies in the store of it, by place: the file, and its table of blocks."""
+        sizes, blocks = {self.place: self.file.bytes}, self.file.blocks
+        if blocks is not None:
+            table = layout.block_table(self.place, str(self.output), self.file.path)
+            sizes[table] = blocks.table_bytes(self.file.bytes)
+        return sizes
+
     def plain(self) -> dict[str, Any]:
         """For the shard's record."""
         return {"output": self.output, "file": self.file.model_dump(), "place": self.place}
@@ -243,10 +253,12 @@ class ShardOutput(Writers):
 
     @contextmanager
     def _create(self, output: str | None, path: str) -> Iterator[HashingWriter]:
-        place = f"{self.folder}/{self._token}/{output or 'scratch'}/{path}"
-        with self.backend.create(place) as writer:
+        folder = output or "scratch"
+        place = f"{self.folder}/{self._token}/{folder}/{path}"
+        block = block_bytes(path) if output else 0  # Scratch is read whole, on one machine.
+        with self.backend.create(place, block=block) as writer:
             yield writer
-        file = File(path=path, bytes=writer.bytes, sha256=writer.sha256)
+        file = written_file(self.backend, place, folder, path, writer)
         self.written.append(Written(output, file, place))
         hit_failpoint("shard written")
 

@@ -203,13 +203,7 @@ def _run(
     stopping = lambda: stop.is_set() or files.stop.exists()  # noqa: E731
     attempt, services = _services(job, store, spec, rank, files, events, stopping)
     config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
-    inputs = {
-        role: [
-            Input.load(store, one, full_check=job.full_check, copied=execution.copy_inputs)
-            for one in references
-        ]
-        for role, references in spec.inputs.items()
-    }
+    inputs = load_inputs(job, store, spec, copied=execution.copy_inputs)
     context = Context(config, execution, inputs, services)
     stage().run(context)
     if rank == 0:
@@ -220,6 +214,20 @@ def _run(
     dist.barrier()
     beats.joined = False
     dist.destroy_process_group()
+
+
+def load_inputs(
+    job: RankJob, store: Store, spec: StageSpec, *, copied: bool
+) -> dict[str, list[Input]]:
+    """The inputs of the stage; the ranks of a machine share the hashing of their files."""
+    shared = job.ranks_per_machine > 1
+    return {
+        role: [
+            Input.load(store, one, full_check=job.full_check, copied=copied, shared=shared)
+            for one in references
+        ]
+        for role, references in spec.inputs.items()
+    }
 
 
 def _services(

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stages.engine.inputs import Input
 
@@ -70,8 +69,7 @@ def sampled_groups(
     step, number = max(1, math.ceil(rows / most)), 0
     for source in chosen:
         for path in source.paths("*.parquet"):
-            with source.open(path) as file:
-                parquet = pq.ParquetFile(file)
+            with source.open_table(path) as parquet:
                 for group in range(parquet.num_row_groups):
                     if number % step == 0:
                         yield parquet.read_row_group(group, columns=columns, use_threads=False)

@@ -186,7 +186,7 @@ class ShardMap:
             if record.get("code") != self.code:
                 continue
             one = Finished.from_record(record)
-            if all(there.get(item.place) == item.file.bytes for item in one.written):
+            if all(item.sizes().items() <= there.items() for item in one.written):
                 finished[paths[path]] = one
                 self.meter.continued += Spent(*record.get("spent", ()))
         return finished

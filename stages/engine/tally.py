@@ -255,8 +255,8 @@ def rows_by_id(
         for path in source.paths("*.parquet"):
             if len(rows) == len(wanted):
                 return rows
-            with source.open(path) as file:
-                rows |= _matching_rows(pq.ParquetFile(file), wanted, columns)
+            with source.open_table(path) as parquet:
+                rows |= _matching_rows(parquet, wanted, columns)
     return rows
 
 

@@ -27,12 +27,13 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError, StoreError
+from artifacts_schema.store.sparse import SparseCopy, fetch
 from stages.engine import Input
 from stages.training.permutation import Indices
 from stages.training.shard_index import (
@@ -360,6 +361,12 @@ def open_at_once() -> int:
     return _MOST_OPEN if soft == resource.RLIM_INFINITY else max(16, min(_MOST_OPEN, soft // 4))
 
 
+class _OpenFile(NamedTuple):
+    descriptor: int
+    copy: SparseCopy | None = None
+    """Of a remote store: what of the file is here."""
+
+
 class ShardFiles:
     """Token files by number, opened when first read; the least recently read ones are closed.
 
@@ -370,7 +377,7 @@ class ShardFiles:
     def __init__(self, inputs: Sequence[Input], tables: ShardTables, ending: str = TOKENS) -> None:
         self._inputs, self._tables, self._ending = inputs, tables, ending
         self._most = open_at_once()
-        self._open: OrderedDict[int, int] = OrderedDict()
+        self._open: OrderedDict[int, _OpenFile] = OrderedDict()
         self._known: dict[int, str] = {}
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._open)
@@ -384,11 +391,16 @@ class ShardFiles:
         lengths = self._tables.length_of
         length = int(lengths[files_B[0]] if len(files_B) else lengths[:1].sum())
         raw_BL = np.empty((len(files_B), length), dtype=dtype)
+        rows: dict[int, list[int]] = {}
+        for row, file in enumerate(files_B.tolist()):
+            rows.setdefault(file, []).append(row)
         with self._lock:
-            for row, (file, line) in enumerate(
-                zip(files_B.tolist(), lines_B.tolist(), strict=True)
-            ):
-                self._read_row(file, line, raw_BL[row])
+            for first in range(0, len(rows), self._most):
+                files = list(rows)[first : first + self._most]
+                self._fetch({file: lines_B[rows[file]] for file in files}, length * dtype.itemsize)
+                for file in files:
+                    for row in rows[file]:
+                        self._read_row(file, int(lines_B[row]), raw_BL[row])
         return raw_BL
 
     def where(self, file: int) -> str:
@@ -399,8 +411,23 @@ class ShardFiles:
     def _path(self, file: int) -> str:
         return self._tables.paths[file].removesuffix(TOKENS) + self._ending
 
+    def _fetch(self, lines: Mapping[int, Indices], size: int) -> None:
+        """Have these rows of `size` bytes on this machine, by few requests for all files."""
+        missing = []
+        for file, lines_B in lines.items():
+            copy = self._opened(file, size).copy
+            if copy is not None:
+                blocks = {
+                    block
+                    for line in lines_B.tolist()
+                    for block in copy.covering(line * size, (line + 1) * size)
+                }
+                missing.append((copy, blocks))
+        if missing:
+            fetch(missing)
+
     def _read_row(self, file: int, line: int, raw_L: NDArray[Any]) -> None:
-        descriptor, done = self._descriptor(file, raw_L.itemsize), 0
+        descriptor, done = self._opened(file, raw_L.nbytes).descriptor, 0
         view = memoryview(raw_L.view(np.uint8).data)
         while done < len(view):  # One call may give a part of it.
             try:
@@ -415,33 +442,44 @@ class ShardFiles:
                 )
             done += size
 
-    def _descriptor(self, file: int, itemsize: int) -> int:
+    def _opened(self, file: int, row_bytes: int) -> _OpenFile:
         if file not in self._open:
-            self._open[file] = self._open_file(file, itemsize)
+            self._open[file] = self._open_file(file, row_bytes)
             if len(self._open) > self._most:
-                os.close(self._open.popitem(last=False)[1])
+                os.close(self._open.popitem(last=False)[1].descriptor)
         self._open.move_to_end(file)
         return self._open[file]
 
-    def _open_file(self, file: int, itemsize: int) -> int:
-        """Open a file; its bytes are checked the first time, its size every time."""
+    def _open_file(self, file: int, row_bytes: int) -> _OpenFile:
+        """Open a file; its bytes are checked the first time, its size every time.
+
+        Of a file of a remote store that has a table of blocks, rows are fetched and checked when
+        they are read.
+        """
+        copy = self._inputs[self._tables.input_of[file]].open_sparse(self._path(file))
+        if copy is not None:
+            opened, size = _OpenFile(copy.descriptor, copy), copy.file.bytes
+        else:
+            opened = _OpenFile(self._open_whole(file))
+            size = os.fstat(opened.descriptor).st_size
+        expected = int(self._tables.sequences[file]) * row_bytes
+        if size != expected:
+            os.close(opened.descriptor)
+            raise CorruptArtifact(
+                f"{size:,} bytes, expected {expected:,}", where=self.where(file), hint="pack again"
+            )
+        return opened
+
+    def _open_whole(self, file: int) -> int:
         try:
             try:
-                descriptor = os.open(self._known.get(file) or self._checked_path(file), _READ)
+                return os.open(self._known.get(file) or self._checked_path(file), _READ)
             except FileNotFoundError:  # A copy of a remote file that made room for another one.
-                descriptor = os.open(self._checked_path(file), _READ)
+                return os.open(self._checked_path(file), _READ)
         except OSError as error:
             raise StoreError(
                 f"cannot be opened: {error.strerror}", where=self.where(file)
             ) from None
-        tables, size = self._tables, os.fstat(descriptor).st_size
-        expected = int(tables.sequences[file] * tables.length_of[file]) * itemsize
-        if size != expected:
-            os.close(descriptor)
-            raise CorruptArtifact(
-                f"{size:,} bytes, expected {expected:,}", where=self.where(file), hint="pack again"
-            )
-        return descriptor
 
     def _checked_path(self, file: int) -> str:
         source = self._inputs[self._tables.input_of[file]]
@@ -449,7 +487,7 @@ class ShardFiles:
         return self._known[file]
 
 
-def _close(files: OrderedDict[int, int]) -> None:
-    for descriptor in files.values():
-        os.close(descriptor)
+def _close(files: OrderedDict[int, _OpenFile]) -> None:
+    for file in files.values():
+        os.close(file.descriptor)
     files.clear()

@@ -15,6 +15,7 @@ import pytest
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.store import Store, remote
+from artifacts_schema.store.backend import Range
 from artifacts_schema.store.remote import backend_at
 from artifacts_schema.store.storage_errors import Unreachable, to_storage_error
 
@@ -134,6 +135,41 @@ def test_a_download_goes_on_where_the_connection_broke(backend, proxy, waits, mo
     assert len(ranges) == 10 + 2 * tries
     assert ranges.count("bytes=0-99999") == 1
     assert len(waits) == 2
+
+
+def test_of_many_ranges_only_lost_ones_are_asked_for_again(backend, proxy, waits, monkeypatch):
+    """The answer to one of four is cut until the library gives it up."""
+    monkeypatch.setattr(remote, "TRIES", 5)
+    data = {name: os.urandom(100_000) for name in "ab"}
+    for name, content in data.items():
+        backend.replace(name, content)
+    tries, cuts = backend.fs.retries, []
+
+    def cut_one(method, path, range_, take=proxy.take):
+        plain = take(method, path, range_)
+        if range_.startswith("bytes=500-") and path.endswith("/b") and len(cuts) < tries:
+            cuts.append(1)
+            return Fault("cut")
+        return plain
+
+    proxy.take = cut_one
+    parts = [(name, start, end) for name in "ab" for start, end in ((500, 900), (9000, 9001))]
+    asked = [Range(name, 100_000, start, end) for name, start, end in parts]
+    assert backend.read_ranges(asked) == [data[name][start:end] for name, start, end in parts]
+    ranges = [(path[-1], range_) for method, path, range_ in proxy.requests if method == "GET"]
+    assert sorted(set(ranges)) == [(name, f"bytes={start}-{end - 1}") for name, start, end in parts]
+    assert ranges.count(("b", "bytes=500-899")) == tries + 1
+    assert len(ranges) == 4 + tries
+    assert len(waits) == 1
+
+
+def test_a_range_of_a_file_that_is_gone_or_was_cut_is_no_lost_connection(backend, waits):
+    with pytest.raises(FileNotFoundError):
+        backend.read_ranges([Range("x", 100, 0, 10)])
+    backend.replace("x", bytes(50))
+    with pytest.raises(CorruptArtifact, match="from 100 to 50 bytes"):
+        backend.read_ranges([Range("x", 100, 40, 60)])
+    assert backend.read_ranges([]) == []
 
 
 def test_a_connection_that_breaks_every_time_is_one_clear_error(backend, proxy, waits):

@@ -8,7 +8,8 @@ that gave them. The rest is arithmetic:
 
 core hours   CPU seconds a GB times the bytes that a stage reads
 storage      the bytes that it writes
-requests     to a bucket, of one pass: one for each file that is written or read
+requests     to a bucket, of one pass: two for each file that is written or read, of which one is
+             for its table of blocks
 wall time    the greater of core hours over all cores, as if none ever waited, and of the bytes read
              and written over what the links of all nodes carry (`--link` GB/s each)
 """
@@ -46,8 +47,8 @@ class Stage:
         return documents * TEXT * self.written
 
     def requests(self, documents: float) -> float:
-        """Files read and written."""
-        return documents * SHARDS * self.files
+        """For files read and written, and the table of blocks of each."""
+        return documents * SHARDS * 2 * self.files
 
     def moved(self, documents: float) -> float:
         """Bytes that cross the network."""

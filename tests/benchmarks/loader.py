@@ -77,6 +77,9 @@ class Held:
     def local_path(self, path: str) -> Path:
         return self.one_file or self.folder / path
 
+    def open_sparse(self, path: str) -> None:
+        """Nothing is remote here."""
+
 
 def held(
     folder: Path, shards: int, rows: int, length: int = LENGTH, one_file: Path | None = None

@@ -112,7 +112,8 @@ def test_a_look_reads_its_list_and_one_part(many, read_input, monkeypatch, shard
         files.append(path)
         return read(self, path, start)
 
-    monkeypatch.setattr(type(source), "open", lambda self, path: opened.append(path))
+    for name in ("open", "open_part"):
+        monkeypatch.setattr(type(source), name, lambda self, path: opened.append(path))
     monkeypatch.setattr(LocalBackend, "read", note)
     places = find_ids(source, "doc_id", "*.parquet", [doc_id(3)])
     assert places == [(doc_id(3), "00000.parquet", 3)]

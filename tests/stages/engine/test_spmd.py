@@ -1,14 +1,18 @@
 """Which error a run of several ranks ends with, from what ranks wrote and torchrun printed."""
 
 import json
+import os
 import time
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 
 from artifacts_schema.errors import EXIT_RESUME, InputError, Stopped, StoreError, UsageError
+from artifacts_schema.store.backend import LocalBackend
 from stages.engine.hangs import Beat, HangMonitor, ranks_behind
 from stages.engine.protocol import Stage
+from stages.engine.rank import load_inputs
 from stages.engine.rank_files import SLOT_BYTES, RankFolder, RankJob, Slot, write_ends, write_error
 from stages.engine.spmd import failure as launch_failure
 from stages.parallel.layout import Layout
@@ -203,3 +207,27 @@ def test_a_start_may_take_longer_than_the_limit(files):
     since, monitor = monitored(files, 10, 400, lambda r, s: Beat(s, "h", 1) if r == 0 else None)
     assert since == 301
     assert monitor.silent() == [1]
+
+
+@pytest.mark.parametrize(("world", "machines", "times"), [(4, 1, 1), (4, 2, 1), (2, 2, 4)])
+def test_ranks_of_a_machine_hash_a_file_once(
+    given, store, monkeypatch, tmp_path, world, machines, times
+):
+    """A machine with one rank hashes for itself, as a run of one process does."""
+    if not store.backend.local:
+        pytest.skip("files of a bucket are hashed when they are copied")
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "cache"))
+    manifest, output = given("token_shards", {"web/00000.tokens": b"tokens", "shards.json": {}})
+    path = store.backend.local_path(store.payload(manifest, output, "web/00000.tokens"))
+    os.utime(path, (1000, 1000))
+    spec = SimpleNamespace(inputs={"train": [store.reference(manifest, output)]})
+    hashed, blocks = [], LocalBackend.blocks
+    monkeypatch.setattr(
+        LocalBackend,
+        "blocks",
+        lambda self, place, n: hashed.append(place) or blocks(self, place, n),
+    )
+    for _ in range(4):
+        (source,) = load_inputs(job(world, machines), store, spec, copied=False)["train"]
+        assert source.read_bytes("web/00000.tokens") == b"tokens"
+    assert len(hashed) == times
