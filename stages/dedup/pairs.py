@@ -29,6 +29,8 @@ CANDIDATE = np.dtype([("right", "<i8"), ("left", "<i8"), ("band", "<i2")])
 """A pair and the least band that proposed it; -1: found through a third document."""
 VERIFIED = np.dtype([*CANDIDATE.descr, ("jaccard", "<f4"), ("containment", "<f4")])
 """A pair with its two measures, NaN where it was not verified."""
+NUMBER = np.dtype([("right", "<i8")])
+"""A document, of files that list some by number."""
 
 BYTES_AT_WORK = 200
 """A record in memory, with what sorting and ranking it takes."""
@@ -86,6 +88,18 @@ def write_pairs(out: ShardOutput, name: str, pairs: Pairs) -> int:
     with out.open_scratch(name) as file:
         file.write(distinct.tobytes())
     return len(distinct)
+
+
+def write_numbers(out: ShardOutput, name: str, numbers: NDArray[np.int64]) -> None:
+    """Leave documents, in any order and repeated or not, as a scratch file of NUMBER."""
+    with out.open_scratch(name) as file:
+        file.write(distinct_numbers(numbers).astype(NUMBER["right"]).tobytes())
+
+
+def distinct_numbers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each number once, sorted. (`np.unique` hashes integers, which takes longer.)"""
+    ordered = np.sort(numbers)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def read_pairs(path: Path, dtype: np.dtype[Any], begin: int, end: int) -> Pairs:

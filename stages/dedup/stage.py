@@ -18,14 +18,16 @@ class Dedup(Stage):
     further ones, and the exact Jaccard similarity of their shingle sets confirms each. Pairs are
     kept from a low floor on, so that `filter` can move its threshold.
 
-    Earlier indexes make a new snapshot cost only what is new. Results for a
-    document depend only on its own and earlier documents outputs: neither on later ones, nor on
-    the order of rows, the number of workers, the engine or the memory.
+    Earlier indexes make a new snapshot cost only what is new; pairs with a document of an earlier
+    one are measured on its text, which `earlier_documents` holds. Results for a document depend
+    only on its own and earlier documents outputs: neither on later ones, nor on the order of rows,
+    the number of workers, the engine or the memory.
     """
 
-    name, version, reproducible = "dedup", 4, "bytes"
+    name, version, reproducible = "dedup", 5, "bytes"
     inputs = {
         "documents": Many("documents", at_least=1),
+        "earlier_documents": Many("documents"),
         "dedup_index": Many("dedup_index"),
         "passage_index": Many("passage_index"),
     }
@@ -37,6 +39,7 @@ class Dedup(Stage):
     }
     libraries = ("duckdb", "numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")
     worker_modules = (
+        "stages.dedup.earlier_texts",
         "stages.dedup.merging",
         "stages.dedup.passages",
         "stages.dedup.pipeline",
@@ -52,6 +55,7 @@ class Dedup(Stage):
 
     def run(self, context: Context) -> None:
         from stages.dedup.config import memory_budget
+        from stages.dedup.earlier_texts import match_documents
         from stages.dedup.exact import find_exact_classes
         from stages.dedup.index_record import build_corpus, index_record, read_indexes
         from stages.dedup.merging import join_small_shards
@@ -73,6 +77,7 @@ class Dedup(Stage):
             config.passages,
             [input_.digest for input_ in documents],
         )
+        earlier = match_documents(indexes, context.many("earlier_documents"), verify=config.verify)
         shards = document_shards(documents)
         signed = context.map(
             sign_shard, shards, settings=settings, index=config.index, verify=config.verify
@@ -82,7 +87,7 @@ class Dedup(Stage):
         joined = join_small_shards(context, new, settings, verified=config.verify)
         corpus = build_corpus(indexes, joined, settings)
         classes = find_exact_classes(context, corpus, memory.rows)
-        compared = compare_documents(context, corpus, classes, memory)
+        compared = compare_documents(context, corpus, classes, memory, earlier)
         tables = write_tables(context, corpus, by_shard.shards, classes, compared, memory)
         record = index_record(
             by_shard.new,
@@ -133,7 +138,7 @@ class MergeIndexes(Stage):
     beside them where they are given.
     """
 
-    name, version, reproducible = "merge_indexes", 1, "bytes"
+    name, version, reproducible = "merge_indexes", 2, "bytes"
     inputs = {
         "dedup_index": Many("dedup_index", at_least=2),
         "passage_index": Many("passage_index"),
