@@ -136,6 +136,16 @@ class Earlier:
         return file.path()
 
 
+class MemoryBits:
+    """What `document_bits.DocumentBits` tells, of a few documents."""
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        self._numbers = numbers
+
+    def at(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.isin(numbers, self._numbers)
+
+
 class LocalMap:
     """Calls as a stage's context does, one after the other; values pass through JSON."""
 
@@ -238,8 +248,9 @@ def found_pairs(
     )
     earlier = earlier_tasks(corpus, pairs_per_task)  # type: ignore[arg-type]
     generations = range(corpus.first_generation, len(corpus.starts) - 1)
+    proposed = MemoryBits(candidates.between(0, corpus.documents)["left"])
     found = [
-        VerifiedPairs.from_results(-1, run(translate_pairs, earlier)),
+        VerifiedPairs.from_results(-1, run(translate_pairs, earlier, candidates=proposed)),
         *split_by_generation(generations, tasks, results),
     ]
     if not closed:

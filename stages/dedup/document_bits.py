@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BLOCK_DOCUMENTS = 1 << 20
 _BITS = "bits"
+_DENSE = 64
+"""Of so many documents one is to be looked up: then all of their bits are read."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class DocumentBits:
 
     def at(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """The bit of each document, in any order."""
+        if not len(numbers):
+            return np.empty(0, dtype=np.bool_)
+        low, high = int(numbers.min()), int(numbers.max()) + 1
+        if high - low <= _DENSE * len(numbers):
+            return self.between(low, high)[numbers - low]
         ordered, inverse = np.unique(numbers, return_inverse=True)
         bits = np.empty(len(ordered), dtype=np.bool_)
         edges = np.searchsorted(ordered, np.arange(len(self.blocks) + 1) * BLOCK_DOCUMENTS)
