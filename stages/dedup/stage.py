@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from artifacts_schema.config import MapExecution
 from artifacts_schema.errors import UsageError
 from stages.dedup.config import DedupConfig, DedupExecution
-from stages.engine import Context, Inputs, Many, Stage
+from stages.engine import Context, Inputs, Many, Stage, Upstream
 
 
 class Dedup(Stage):
@@ -50,8 +51,10 @@ class Dedup(Stage):
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
-        """See `_check_kept`."""
+        """See `_check_kept` and `_check_documents`."""
         _check_kept(inputs)
+        if config.verify:
+            _check_documents(inputs)
 
     def run(self, context: Context) -> None:
         from stages.dedup.config import memory_budget
@@ -209,3 +212,36 @@ def _check_kept(inputs: Inputs) -> None:
                 where="dedup_index",
                 hint="run that step with index: true, or leave its index out",
             )
+
+
+def _check_documents(inputs: Inputs) -> None:
+    """UsageError for an index whose documents are not among `earlier_documents`.
+
+    What has yet to be made is compared by name.
+    """
+    given = inputs.get("earlier_documents", ())
+    names, digests = {one.name for one in given}, {_digest(one) for one in given}
+    for index in inputs.get("dedup_index", ()):
+        for documents in _described(index):
+            digest = _digest(documents)
+            unknown = bool(given) and (digest is None or None in digests)
+            if not (unknown or documents.name in names or digest in digests):
+                raise UsageError(
+                    f"{index.name} describes {documents.name}, which is not passed",
+                    where="earlier_documents",
+                    hint="pairs with earlier documents are verified on their texts: pass "
+                    f"{documents.name} as earlier_documents",
+                )
+
+
+def _described(index: Upstream) -> Iterator[Upstream]:
+    """The documents of an index, or of those that it was merged from."""
+    if index.stage is MergeIndexes:
+        for one in index.inputs.get("dedup_index", ()):
+            yield from _described(one)
+    else:
+        yield from index.inputs.get("documents", ())
+
+
+def _digest(one: Upstream) -> str | None:
+    return one.manifest.output(one.output).digest if one.manifest is not None else None
