@@ -233,8 +233,12 @@ def found_pairs(
     pairs_per_task: int = 5,
     bytes_at_once: int = 4_000,
     closed: bool = True,
+    proposed: NDArray[np.int64] | None = None,
 ) -> list[VerifiedPairs]:
-    """Verified and closed pairs of each generation, those of earlier indexes first."""
+    """Verified and closed pairs of each generation, those of earlier indexes first.
+
+    Of these the pairs of `proposed` documents; by default of those that are among the candidates.
+    """
     options = {"floor": floor, "measure": measure}
     tasks = pair_tasks(candidates, corpus, pairs_per_task)  # type: ignore[arg-type]
     results = run(
@@ -248,9 +252,12 @@ def found_pairs(
     )
     earlier = earlier_tasks(corpus, pairs_per_task)  # type: ignore[arg-type]
     generations = range(corpus.first_generation, len(corpus.starts) - 1)
-    proposed = MemoryBits(candidates.between(0, corpus.documents)["left"])
+    if proposed is None:
+        proposed = candidates.between(0, corpus.documents)["left"]
     found = [
-        VerifiedPairs.from_results(-1, run(translate_pairs, earlier, candidates=proposed)),
+        VerifiedPairs.from_results(
+            -1, run(translate_pairs, earlier, candidates=MemoryBits(proposed))
+        ),
         *split_by_generation(generations, tasks, results),
     ]
     if not closed:
