@@ -125,8 +125,8 @@ def mark_candidates(
     context: Context, corpus: Corpus, candidates: PairFiles, tasks: Sequence[PairTask]
 ) -> DocumentBits:
     """The earlier documents that a band proposed beside a new one."""
-    listed = context.map(list_earlier, tasks, corpus=corpus, candidates=candidates)
-    numbers = PairFiles.from_results(listed, "numbers", NUMBER)
+    results = context.map(list_earlier, tasks, corpus=corpus, candidates=candidates)
+    numbers = PairFiles.from_results(results, "numbers", NUMBER)
     marked = context.map(mark_documents, block_tasks(corpus.first_new), numbers=numbers)
     return DocumentBits(tuple(map(TaskFiles, marked)), corpus.first_new)
 
@@ -142,7 +142,8 @@ def read_texts(
 ) -> dict[str, Any]:
     """Leave the shingles of the needed documents of some shards: scratch `shingles` and `placed`.
 
-    A batch of text is held, and a byte for each document of a shard. Returns how many were `read`.
+    A batch of text is held, a byte for each document of a shard, and 36 for each needed one.
+    Returns how many were `read`.
     """
     pa.set_memory_pool(pa.system_memory_pool())
     shingle = shingler(settings)
@@ -152,21 +153,22 @@ def read_texts(
             needed = candidates.between(start, start + shard.rows)
             for piece in partners.slices(start, start + shard.rows, _AT_ONCE):
                 needed[piece["right"] - start] = True
+            if not needed.any():
+                continue
             numbers = start + np.flatnonzero(needed)
+            sizes = np.zeros(len(numbers), np.int64)
+            records = np.zeros(len(numbers), PLACED)
+            records["right"], records["file"] = numbers, task.place
             done = 0
-            for batch in document_batches(shard, ["text"], needed=needed) if len(numbers) else ():
+            for batch in document_batches(shard, ["text"], needed=needed):
                 shingled = shingle(batch["text"])
-                sets, offsets, sizes = shingle_sets(
-                    shingled.hashes, shingled.offsets, settings.most
-                )
-                own = numbers[done : done + len(sizes)]
-                _check_sizes(own, sizes, corpus, shard)
-                records = np.empty(len(own), PLACED)
-                records["right"], records["start"] = own, kept + offsets[:-1]
-                records["file"] = task.place
-                placed.write(records.tobytes())
+                sets, offsets, own = shingle_sets(shingled.hashes, shingled.offsets, settings.most)
+                sizes[done : done + len(own)] = own
+                records["start"][done : done + len(own)] = kept + offsets[:-1]
                 shingles.write(sets.tobytes())
                 done, kept = done + len(own), kept + len(sets)
+            _check_sizes(numbers, sizes, corpus, shard)
+            placed.write(records.tobytes())
             read += done
     return {"read": read}
 

@@ -42,7 +42,7 @@ _KEY_SIZE = 8
 
 def distinct_pairs(pairs: Pairs) -> Pairs:
     """Each pair once, sorted by (right, left), with the least of its bands."""
-    if not len(pairs):
+    if _ascend(pairs["right"], pairs["left"]):
         return pairs
     order = _sorting(pairs["right"], pairs["left"])
     right, left = pairs["right"][order], pairs["left"][order]
@@ -75,7 +75,11 @@ def renumber_pairs(pairs: Pairs, starts: NDArray[np.int64], later: NDArray[np.in
     left, left_there = _renumber(pairs["left"], starts, later)
     renumbered = pairs.copy()
     renumbered["right"], renumbered["left"] = np.maximum(right, left), np.minimum(right, left)
-    renumbered = renumbered[right_there & left_there]
+    there = right_there & left_there
+    if not there.all():
+        renumbered = renumbered[there]
+    if _ascend(renumbered["right"], renumbered["left"]):
+        return renumbered
     return renumbered[_sorting(renumbered["right"], renumbered["left"])]
 
 
@@ -289,6 +293,12 @@ def _portions(spans: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]
         last = int(np.searchsorted(ends, before + most, side="right"))
         yield spans[first:last]
         first, before = last, int(ends[last - 1])
+
+
+def _ascend(first: NDArray[np.int64], second: NDArray[np.int64]) -> bool:
+    """Whether each (first, second) is greater than the one before it: no sorting is needed."""
+    less = (first[:-1] < first[1:]) | ((first[:-1] == first[1:]) & (second[:-1] < second[1:]))
+    return bool(less.all())
 
 
 def _sorting(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

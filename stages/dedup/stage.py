@@ -219,12 +219,12 @@ def _check_documents(inputs: Inputs) -> None:
 
     What has yet to be made is compared by name.
     """
-    given = inputs.get("earlier_documents", ())
-    names, digests = {one.name for one in given}, {_digest(one) for one in given}
+    earlier = inputs.get("earlier_documents", ())
+    names, digests = {one.name for one in earlier}, {_digest(one) for one in earlier}
     for index in inputs.get("dedup_index", ()):
         for documents in _described(index):
             digest = _digest(documents)
-            unknown = bool(given) and (digest is None or None in digests)
+            unknown = bool(earlier) and (digest is None or None in digests)
             if not (unknown or documents.name in names or digest in digests):
                 raise UsageError(
                     f"{index.name} describes {documents.name}, which is not passed",
