@@ -13,8 +13,17 @@ import numpy as np
 from artifacts_schema.store.backend import HashingWriter, LocalBackend
 from stages.dedup.exact import Classes, find_exact_classes
 from stages.dedup.index import Corpus, number_documents
-from stages.dedup.index_files import PARTS, Generation, IndexShard, IndexWriter, Signed
+from stages.dedup.index_files import (
+    PARTS,
+    SHINGLES,
+    Generation,
+    IndexShard,
+    IndexWriter,
+    Signed,
+)
 from stages.engine import ShardOutput, ShardResult
+
+FILES: tuple[str, ...] = (*PARTS, SHINGLES)
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ def _shard(
 ) -> IndexShard:
     out = output(folder, stem)
     with ExitStack() as stack:
-        files = {part: stack.enter_context(out.open_scratch(part)) for part in PARTS}
+        files = {part: stack.enter_context(out.open_scratch(part)) for part in FILES}
         writer = IndexWriter(files, bands, run)
         for begin in range(0, len(docs), 7):
             writer.add(signed(docs[begin : begin + 7], bands, most))
@@ -86,7 +95,7 @@ def _shard(
 
 
 def indexed_shard(source: ShardResult, writer: IndexWriter, stem: str, run: int) -> IndexShard:
-    found = {(None, f"{stem}.{part}"): source.files[None, part] for part in PARTS}
+    found = {(None, f"{stem}.{part}"): source.files[None, part] for part in FILES}
     return IndexShard(
         id="",
         generation=0,
@@ -94,7 +103,6 @@ def indexed_shard(source: ShardResult, writer: IndexWriter, stem: str, run: int)
         documents=writer.documents,
         run=run,
         compared=tuple(writer.compared),
-        kept=writer.kept,
         stem=stem,
         source=ShardResult(stem, {}, source.backend, found),
         output=None,

@@ -136,6 +136,16 @@ class Earlier:
         return file.path()
 
 
+class MemoryBits:
+    """What `document_bits.DocumentBits` tells, of a few documents."""
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        self._numbers = numbers
+
+    def at(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.isin(numbers, self._numbers)
+
+
 class LocalMap:
     """Calls as a stage's context does, one after the other; values pass through JSON."""
 
@@ -223,8 +233,12 @@ def found_pairs(
     pairs_per_task: int = 5,
     bytes_at_once: int = 4_000,
     closed: bool = True,
+    proposed: NDArray[np.int64] | None = None,
 ) -> list[VerifiedPairs]:
-    """Verified and closed pairs of each generation, those of earlier indexes first."""
+    """Verified and closed pairs of each generation, those of earlier indexes first.
+
+    Of these the pairs of `proposed` documents; by default of those that are among the candidates.
+    """
     options = {"floor": floor, "measure": measure}
     tasks = pair_tasks(candidates, corpus, pairs_per_task)  # type: ignore[arg-type]
     results = run(
@@ -238,8 +252,12 @@ def found_pairs(
     )
     earlier = earlier_tasks(corpus, pairs_per_task)  # type: ignore[arg-type]
     generations = range(corpus.first_generation, len(corpus.starts) - 1)
+    if proposed is None:
+        proposed = candidates.between(0, corpus.documents)["left"]
     found = [
-        VerifiedPairs.from_results(-1, run(translate_pairs, earlier)),
+        VerifiedPairs.from_results(
+            -1, run(translate_pairs, earlier, candidates=MemoryBits(proposed))
+        ),
         *split_by_generation(generations, tasks, results),
     ]
     if not closed:

@@ -187,10 +187,10 @@ DATA_KINDS = (
             "*/*.classes": "Hashes of normalised and raw texts, sorted, with ids and rows, in "
             "runs.",
             "*/*.keys": "Band keys, sorted within each band, with their rows, in runs.",
-            "*/*.sizes": "Distinct shingles of each document, in blocks with their place.",
-            "*/*.shingles": "Kept shingles of each document, sorted, uint64, end to end.",
+            "*/*.sizes": "Distinct shingles of each document, in blocks.",
             "pairs/*.pairs": "Verified pairs of the run: numbers, similarity, containment, band.",
         },
+        version=2,
     ),
     Kind(
         name="passage_index",

@@ -7,19 +7,25 @@ id. So results for a document depend only on its own and earlier outputs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
+from stages.dedup.document_bits import (
+    BLOCK_DOCUMENTS,
+    BlockTask,
+    DocumentBits,
+    TaskFiles,
+    block_tasks,
+    write_bits,
+)
 from stages.dedup.index_files import NAMES, TEXTS, WORDS, Table
 from stages.dedup.pairs import PairFiles
 from stages.dedup.sorted_runs import (
     Members,
-    OpenFiles,
     Piece,
     distinct_values,
     even_ranges,
@@ -282,31 +288,6 @@ def _repeated_id(name: str, one: int, two: int, corpus: Corpus) -> InputError:
     )
 
 
-BLOCK_DOCUMENTS = 1 << 20
-"""Documents whose classes are stored together."""
-
-
-@dataclass(frozen=True)
-class BlockTask:
-    """The documents [low, high)."""
-
-    low: int
-    high: int
-
-    @property
-    def id(self) -> str:
-        """The first one's number."""
-        return f"{self.low:015d}"
-
-
-def block_tasks(documents: int) -> list[BlockTask]:
-    """All documents, in blocks."""
-    return [
-        BlockTask(low, min(low + BLOCK_DOCUMENTS, documents))
-        for low in range(0, documents, BLOCK_DOCUMENTS)
-    ]
-
-
 def order_copies(
     task: BlockTask,
     out: ShardOutput,
@@ -323,8 +304,7 @@ def order_copies(
     copies = _read_copies(words, task)
     is_copy = np.zeros(task.high - task.low, dtype=np.bool_)
     is_copy[copies["right"] - task.low] = True
-    with out.open_scratch("bits") as file:
-        file.write(np.packbits(is_copy, bitorder="little").tobytes())
+    write_bits(out, is_copy)
     for name, table in (("words", copies), ("texts", _read_copies(texts, task))):
         new = table[table["right"] >= first_new]
         with out.open_scratch(name) as file:
@@ -338,38 +318,18 @@ def _read_copies(results: Sequence[ShardResult], task: BlockTask) -> NDArray[np.
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
-    result: ShardResult
-
-    @property
-    def id(self) -> str:
-        return self.result.id
-
-    def path(self, part: str) -> Path:
-        return self.result.scratch_path(part)
-
-
-@dataclass(frozen=True, eq=False)
 class Classes:
     """Exact classes of all documents. Picklable; holds nothing, reads from files when called."""
 
-    blocks: tuple[_Block, ...]
-    documents: int
+    copies: DocumentBits
+    """Documents that are not the first of their class, by words."""
     counts: dict[str, int]
     """`exact_classes`: of several documents, a new one among them; `exact_copies`: new documents
     that are not the first of theirs; `text_classes` and `text_copies`: the same of raw texts."""
-    files: OpenFiles = field(default_factory=OpenFiles)
 
     def is_first(self, low: int, high: int) -> NDArray[np.bool_]:
         """Whether each of the documents [low, high) is the first of its class, by words."""
-        first = np.empty(high - low, dtype=np.bool_)
-        for block, begin, end in self._spans(low, high):
-            start = begin // 8
-            packed = self.files.read(block, "bits", start, -(-end // 8) - start)
-            bits = np.unpackbits(packed, bitorder="little")[begin - 8 * start : end - 8 * start]
-            at = int(block.id) + begin - low
-            np.equal(bits, 0, out=first[at : at + end - begin])
-        return first
+        return ~self.copies.between(low, high)
 
     def first(self, low: int, high: int) -> NDArray[np.int64]:
         """The first of the class by words, for each of the new documents [low, high)."""
@@ -381,25 +341,12 @@ class Classes:
 
     def _first(self, name: str, low: int, high: int) -> NDArray[np.int64]:
         first_numbers = np.arange(low, high)
-        for block, _, _ in self._spans(low, high):
+        for block, _, _ in self.copies.spans(low, high):
             for copies in PairFiles.open([block.path(name)], COPY).slices(
                 low, high, BLOCK_DOCUMENTS
             ):
                 first_numbers[copies["right"] - low] = copies["left"]
         return first_numbers
-
-    def _spans(self, low: int, high: int) -> list[tuple[_Block, int, int]]:
-        """Blocks that hold documents of [low, high), and which places of theirs."""
-        if not 0 <= low <= high <= self.documents:
-            raise ValueError(f"[{low}, {high}) is not within the {self.documents} documents")
-        return [
-            (
-                self.blocks[place],
-                max(low - place * BLOCK_DOCUMENTS, 0),
-                min(high - place * BLOCK_DOCUMENTS, BLOCK_DOCUMENTS),
-            )
-            for place in range(low // BLOCK_DOCUMENTS, -(-high // BLOCK_DOCUMENTS))
-        ]
 
 
 def find_exact_classes(context: Context, corpus: Corpus, rows: int) -> Classes:
@@ -415,8 +362,7 @@ def find_exact_classes(context: Context, corpus: Corpus, rows: int) -> Classes:
         first_new=corpus.first_new,
     )
     return Classes(
-        blocks=tuple(_Block(result) for result in ordered),
-        documents=corpus.documents,
+        copies=DocumentBits(tuple(map(TaskFiles, ordered)), corpus.documents),
         counts={
             "exact_classes": _sum(of_words, "classes"),
             "exact_copies": _sum(of_words, "new_copies"),

@@ -14,17 +14,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stages.dedup.document_bits import TaskFiles
 from stages.dedup.index_files import (
     BLOCK,
     BLOCK_OF_SIZES,
     CLASSES,
     ID_BYTES,
+    SHINGLES,
     Generation,
     IndexShard,
     Table,
     band_table,
     blocks_of_run,
 )
+from stages.dedup.pairs import PairFiles
 from stages.dedup.sorted_runs import END, OpenFiles, SortedRun
 from stages.engine.inputs import Input
 
@@ -48,6 +51,39 @@ class EarlierPairs:
         return self.source.local_path(file)
 
 
+PLACED = np.dtype([("right", "<i8"), ("start", "<i8"), ("file", "<i4")])
+"""An earlier document whose text was read, where its shingles begin, and in which file. The first
+column has the name by which `pairs.PairFiles` finds its way."""
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierShingles:
+    """Shingles of the earlier documents whose texts were read, in scratch files."""
+
+    files: tuple[TaskFiles, ...]
+    placed: PairFiles
+    """PLACED, ascending over all files."""
+
+    def read(
+        self,
+        ordered: NDArray[np.int64],
+        kept: NDArray[np.int64],
+        to: NDArray[np.int64],
+        into: NDArray[np.uint8],
+        files: OpenFiles,
+    ) -> None:
+        """Copy the `kept` shingles of each of the ascending documents to its place in `into`."""
+        placed = self.placed.records_for(ordered, None)
+        assert placed is not None
+        if not np.array_equal(placed["right"], ordered):
+            raise AssertionError("shingles of earlier documents whose texts were not read")
+        edges = np.searchsorted(placed["file"], np.arange(len(self.files) + 1))
+        for file in np.flatnonzero(np.diff(edges)).tolist():
+            part = slice(int(edges[file]), int(edges[file + 1]))
+            starts = 8 * placed["start"][part].astype(np.int64)
+            files.scattered(self.files[file], SHINGLES, starts, 8 * kept[part], to[part], into)
+
+
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """All documents of a run; holds counts and places, and reads the rest from files when needed.
@@ -62,6 +98,8 @@ class Corpus:
     most: int
     """Shingles kept of a document."""
     earlier_pairs: tuple[EarlierPairs, ...] = ()
+    earlier_shingles: EarlierShingles | None = None
+    """Those of the earlier documents that candidates need."""
     files: OpenFiles = field(default_factory=OpenFiles)
 
     @cached_property
@@ -122,7 +160,10 @@ class Corpus:
         return sizes[inverse]
 
     def placed(self, ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Distinct shingles of documents in ascending order, and where in their file they begin."""
+        """Distinct shingles of documents in ascending order, and where in their file they begin.
+
+        An index says of an earlier document where they began when it was new.
+        """
         sizes, starts = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64)
         for shard, begin, end in self._by_shard(ordered):
             run, within = np.divmod(ordered[begin:end] - shard.start, shard.run)
@@ -150,8 +191,8 @@ class Corpus:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The kept shingles of each document, ascending, end to end, and where each begins.
 
-        `placed`, of ascending `numbers`, saves looking there once more. Offsets are
-        [documents + 1].
+        `placed`, of ascending `numbers`, saves looking there once more. Of earlier documents only
+        those of `earlier_shingles` can be read. Offsets are [documents + 1].
         """
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
@@ -162,11 +203,13 @@ class Corpus:
         np.cumsum(offsets, out=offsets)
         flat = np.empty(int(offsets[-1]), np.uint64)
         into, to = flat.view(np.uint8), 8 * offsets[order]
-        for shard, begin, end in self._by_shard(ordered):
-            part = slice(begin, end)
-            self.files.scattered(
-                shard, "shingles", 8 * starts[part], 8 * kept[part], to[part], into
-            )
+        old = int(np.searchsorted(ordered, self.first_new))
+        if old:
+            assert self.earlier_shingles is not None
+            self.earlier_shingles.read(ordered[:old], kept[:old], to[:old], into, self.files)
+        for shard, begin, end in self._by_shard(ordered[old:]):
+            part = slice(old + begin, old + end)
+            self.files.scattered(shard, SHINGLES, 8 * starts[part], 8 * kept[part], to[part], into)
         return flat, offsets
 
     # By value ------------------------------------------------------------------------------------
@@ -224,7 +267,7 @@ class Corpus:
 
     @cached_property
     def _packed(self) -> bytes:
-        names = ("sources", "first_new", "bands", "most", "earlier_pairs")
+        names = ("sources", "first_new", "bands", "most", "earlier_pairs", "earlier_shingles")
         return zlib.compress(pickle.dumps({name: getattr(self, name) for name in names}), 1)
 
     def __reduce__(self) -> tuple[Any, ...]:

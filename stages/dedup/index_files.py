@@ -13,10 +13,14 @@ looked up by document is in the order of documents. Files are, for a shard of n 
 - `sizes`: in each run, blocks of 1,024 documents: where the shingles of the first one begin
   (uint64, counted in shingles), then the distinct shingles of each (uint32; the last block is
   filled up with zeros).
-- `shingles`: the kept shingles of all documents end to end, those of each ascending.
 
 Values are uint64, rows (within the shard) uint32. Equal values follow each other by row, so the
 bytes depend on nothing but the documents and their order.
+
+A run that verifies also leaves `shingles` of its own documents as a scratch file: the kept
+shingles of all documents of a shard end to end, those of each ascending. They take ten times the
+room of the rest, so no index keeps them: those of an earlier document are computed from its text
+(`earlier_texts`).
 """
 
 from __future__ import annotations
@@ -36,10 +40,12 @@ if TYPE_CHECKING:
     from stages.engine import ShardResult
 
 
-Part = Literal["ids", "names", "classes", "keys", "sizes", "shingles"]
+Part = Literal["ids", "names", "classes", "keys", "sizes"]
 PARTS: tuple[Part, ...] = get_args(Part)
-VERIFYING: tuple[Part, ...] = ("sizes", "shingles")
+VERIFYING: tuple[Part, ...] = ("sizes",)
 """Parts that only verification reads."""
+SHINGLES = "shingles"
+"""The scratch file of a run's own shard."""
 
 BLOCK = 1_024
 """Documents of a block of sizes."""
@@ -108,10 +114,11 @@ class Signed:
 class IndexWriter:
     """Writes the files of one shard; holds one run of documents, and no shingles.
 
-    `files` are open for writing: all parts, or all but those of verification.
+    `files` are open for writing: all parts, or all but those of verification, and `shingles` where
+    documents come with theirs.
     """
 
-    def __init__(self, files: dict[Part, IO[bytes] | Any], bands: int, run: int) -> None:
+    def __init__(self, files: dict[str, IO[bytes] | Any], bands: int, run: int) -> None:
         self._files, self._run = files, run
         self._ids = np.empty((run, 2), np.uint64)
         self._words = np.empty((run, 2), np.uint64)
@@ -143,7 +150,7 @@ class IndexWriter:
             if self._filled == self._run:
                 self.flush()
         if signed.shingles is not None:
-            self._files["shingles"].write(_bytes(signed.shingles, "<u8"))
+            self._files[SHINGLES].write(_bytes(signed.shingles, "<u8"))
 
     def flush(self) -> None:
         """Write the run that is held; only the last one may be a short one."""
@@ -215,9 +222,7 @@ def blocks_of_run(documents: int) -> int:
     return -(-documents // BLOCK)
 
 
-def part_bytes(
-    part: Part, documents: int, compared: Sequence[int], kept: int, bands: int, run: int
-) -> int:
+def part_bytes(part: Part, documents: int, compared: Sequence[int], bands: int, run: int) -> int:
     """Size of a shard's file, from its counts."""
     return {
         "ids": documents * ID_BYTES,
@@ -225,7 +230,6 @@ def part_bytes(
         "classes": documents * CLASSES * WORDS.width,
         "keys": sum(compared) * bands * band_table(0).width,
         "sizes": size_blocks(documents, run) * BLOCK_OF_SIZES.itemsize,
-        "shingles": kept * 8,
     }[part]
 
 
@@ -243,20 +247,18 @@ class IndexShard:
     """Documents of a run; the last one may be shorter."""
     compared: tuple[int, ...]
     """Documents with shingles of each run."""
-    kept: int
-    """Shingles that are kept."""
     stem: str
     """Path of its files within the output, without their endings."""
     source: Input | ShardResult
     output: str | None
     """Output of the shard's result that holds the files; None: scratch, or an earlier index."""
 
-    def path(self, part: Part) -> Path:
+    def path(self, part: str) -> Path:
         """One of its files on this machine; of an earlier index, checked (`Input.local_path`)."""
         name = f"{self.stem}.{part}"
         if isinstance(self.source, Input):
             return self.source.local_path(name)
-        return self.source.path(self.output, name)
+        return self.source.path(None if part == SHINGLES else self.output, name)
 
     @property
     def where(self) -> str:

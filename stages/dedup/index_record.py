@@ -19,9 +19,8 @@ from stages.dedup.index_files import PARTS, VERIFYING, Generation, IndexShard, P
 from stages.dedup.presets import Settings
 from stages.engine.inputs import Input
 
-FORMAT = 2
-"""Raised whenever files or record mean something else: since 2 the digits of all scripts are folded
-to ASCII ones, so shingles differ from those of format 1."""
+FORMAT = 3
+"""Raised whenever files or record mean something else: since 3 an index holds no shingles."""
 RECORD = "index.json"
 
 
@@ -32,7 +31,7 @@ class Index:
     input: Input
     generations: tuple[Generation, ...]
     verified: bool
-    """Whether it holds shingles."""
+    """Whether its run verified pairs."""
     knew: tuple[tuple[str, int], ...]
     """Digest and number of documents of each generation its run knew, earlier ones first."""
     pairs: tuple[str, ...]
@@ -79,7 +78,6 @@ def index_record(
                         "documents": shard.documents,
                         "run": shard.run,
                         "compared": list(shard.compared),
-                        "kept": shard.kept,
                     }
                     for shard in source.shards
                 ],
@@ -99,7 +97,7 @@ def index_record(
 
 
 def read_settings(input_: Input) -> tuple[Settings, bool]:
-    """The settings of an index, and whether it holds shingles; errors as in `read_record`."""
+    """The settings of an index, and whether its run verified; errors as in `read_record`."""
     record = read_record(input_)
     return Settings(**record["settings"]), record["verified"]
 
@@ -110,9 +108,9 @@ def read_indexes(
     """The earlier indexes, each after those that its run knew, else in the order of `inputs`.
 
     `documents` are the digests of the documents outputs to be signed. Raises InputError, which
-    names the index, for one of another format or of other settings, for one without shingles where
-    `verify` asks for them, and for documents that come twice; CorruptArtifact for one whose files
-    are not those of its record.
+    names the index, for one of another format or of other settings, for one of a run without
+    verification where `verify` needs it, and for documents that come twice; CorruptArtifact for
+    one whose files are not those of its record.
     """
     indexes = [_read_index(one, settings, verify=verify) for one in inputs]
     held: dict[str, str] = {}
@@ -170,7 +168,7 @@ def _read_index(input_: Input, settings: Settings, *, verify: bool) -> Index:
     _check_settings(input_, record["settings"], settings)
     if verify and not record["verified"]:
         raise InputError(
-            "the index holds no shingles: it was made without verification",
+            "the index was made without verification",
             where=_index_label(input_),
             hint="make it again with verify: true, or run with verify: false",
         )
@@ -191,7 +189,6 @@ def _read_generation(input_: Input, plain: dict[str, Any]) -> Generation:
             documents=shard["documents"],
             run=shard["run"],
             compared=tuple(shard["compared"]),
-            kept=shard["kept"],
             stem=shard["stem"],
             source=input_,
             output=None,
@@ -237,7 +234,7 @@ def _check_files(
 
 
 def _part_bytes(part: Part, shard: IndexShard, bands: int) -> int:
-    return part_bytes(part, shard.documents, shard.compared, shard.kept, bands, shard.run)
+    return part_bytes(part, shard.documents, shard.compared, bands, shard.run)
 
 
 def _check_unique(held: dict[str, str], digest: str, where: str) -> None:

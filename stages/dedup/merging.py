@@ -29,13 +29,13 @@ from stages.dedup.index import Corpus, EarlierPairs, number_documents
 from stages.dedup.index_files import (
     ID_BYTES,
     PARTS,
+    SHINGLES,
     TEXTS,
     VERIFYING,
     WORDS,
     Generation,
     IndexShard,
     IndexWriter,
-    Part,
     Signed,
     band_table,
     run_documents,
@@ -62,11 +62,11 @@ _OUTPUT = "dedup_index"
 
 
 def check_alike(indexes: Sequence[Index]) -> None:
-    """Raise InputError where some of the indexes hold shingles and others do not."""
+    """Raise InputError where some runs verified pairs and others did not."""
     without = [index for index in indexes if not index.verified]
     if 0 < len(without) < len(indexes):
         raise InputError(
-            "the index holds no shingles, as others that are to be merged do",
+            "the index was made without verification, others that are to be merged with it",
             where=without[0].where,
             hint="make it again with verify: true, or merge it with others of verify: false",
         )
@@ -159,14 +159,14 @@ def join_shards(
 ) -> dict[str, Any]:
     """Write the files of a joined shard to `output`, or as scratch files where it is None.
 
-    Returns its `documents`, `run`, `compared` and `kept`.
+    A joined one of this run has its shingles too. Returns its `documents`, `run` and `compared`.
     """
-    parts = [part for part in PARTS if verified or part not in VERIFYING]
-    copied: Sequence[Part] = ("shingles",) if verified else ()
-    if len(item.shards) == 1:
-        copied = parts
+    parts: list[str] = [part for part in PARTS if verified or part not in VERIFYING]
+    copied = parts if len(item.shards) == 1 else []
+    if verified and output is None:
+        parts, copied = [*parts, SHINGLES], [*copied, SHINGLES]
     with ExitStack() as stack:
-        files: dict[Part, Any] = {
+        files: dict[str, Any] = {
             part: stack.enter_context(_opened(out, output, f"{item.stem}.{part}")) for part in parts
         }
         for part in copied:
@@ -175,21 +175,21 @@ def join_shards(
                     shutil.copyfileobj(file, files[part])
         if len(item.shards) == 1:
             shard = item.shards[0]
-            return _counts(shard.documents, shard.run, shard.compared, shard.kept)
+            return _counts(shard.documents, shard.run, shard.compared)
         run = run_documents(settings.bands)
         writer = IndexWriter(files, settings.bands, run)
         for signed in read_signed(item.shards, settings, verified=verified):
             writer.add(signed)
         writer.flush()
-        return _counts(writer.documents, run, writer.compared, writer.kept)
+        return _counts(writer.documents, run, writer.compared)
 
 
 def _opened(out: ShardOutput, output: str | None, path: str) -> Any:
     return out.open_scratch(path) if output is None else out.open(output, path)
 
 
-def _counts(documents: int, run: int, compared: Sequence[int], kept: int) -> dict[str, Any]:
-    return {"documents": documents, "run": run, "compared": list(compared), "kept": kept}
+def _counts(documents: int, run: int, compared: Sequence[int]) -> dict[str, Any]:
+    return {"documents": documents, "run": run, "compared": list(compared)}
 
 
 def read_signed(
@@ -263,7 +263,6 @@ def _index_shard(item: JoinedShard, result: ShardResult, *, output: str | None) 
         documents=value["documents"],
         run=value["run"],
         compared=tuple(value["compared"]),
-        kept=value["kept"],
         stem=item.stem,
         source=result,
         output=output,

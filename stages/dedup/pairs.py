@@ -29,6 +29,8 @@ CANDIDATE = np.dtype([("right", "<i8"), ("left", "<i8"), ("band", "<i2")])
 """A pair and the least band that proposed it; -1: found through a third document."""
 VERIFIED = np.dtype([*CANDIDATE.descr, ("jaccard", "<f4"), ("containment", "<f4")])
 """A pair with its two measures, NaN where it was not verified."""
+NUMBER = np.dtype([("right", "<i8")])
+"""A document, of files that list some by number."""
 
 BYTES_AT_WORK = 200
 """A record in memory, with what sorting and ranking it takes."""
@@ -40,7 +42,7 @@ _KEY_SIZE = 8
 
 def distinct_pairs(pairs: Pairs) -> Pairs:
     """Each pair once, sorted by (right, left), with the least of its bands."""
-    if not len(pairs):
+    if _ascend(pairs["right"], pairs["left"]):
         return pairs
     order = _sorting(pairs["right"], pairs["left"])
     right, left = pairs["right"][order], pairs["left"][order]
@@ -73,7 +75,11 @@ def renumber_pairs(pairs: Pairs, starts: NDArray[np.int64], later: NDArray[np.in
     left, left_there = _renumber(pairs["left"], starts, later)
     renumbered = pairs.copy()
     renumbered["right"], renumbered["left"] = np.maximum(right, left), np.minimum(right, left)
-    renumbered = renumbered[right_there & left_there]
+    there = right_there & left_there
+    if not there.all():
+        renumbered = renumbered[there]
+    if _ascend(renumbered["right"], renumbered["left"]):
+        return renumbered
     return renumbered[_sorting(renumbered["right"], renumbered["left"])]
 
 
@@ -86,6 +92,18 @@ def write_pairs(out: ShardOutput, name: str, pairs: Pairs) -> int:
     with out.open_scratch(name) as file:
         file.write(distinct.tobytes())
     return len(distinct)
+
+
+def write_numbers(out: ShardOutput, name: str, numbers: NDArray[np.int64]) -> None:
+    """Leave documents, in any order and repeated or not, as a scratch file of NUMBER."""
+    with out.open_scratch(name) as file:
+        file.write(distinct_numbers(numbers).astype(NUMBER["right"]).tobytes())
+
+
+def distinct_numbers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each number once, sorted. (`np.unique` hashes integers, which takes longer.)"""
+    ordered = np.sort(numbers)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def read_pairs(path: Path, dtype: np.dtype[Any], begin: int, end: int) -> Pairs:
@@ -275,6 +293,12 @@ def _portions(spans: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]
         last = int(np.searchsorted(ends, before + most, side="right"))
         yield spans[first:last]
         first, before = last, int(ends[last - 1])
+
+
+def _ascend(first: NDArray[np.int64], second: NDArray[np.int64]) -> bool:
+    """Whether each (first, second) is greater than the one before it: no sorting is needed."""
+    less = (first[:-1] < first[1:]) | ((first[:-1] == first[1:]) & (second[:-1] < second[1:]))
+    return bool(less.all())
 
 
 def _sorting(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ Maps return counts that add up, so that no pair is held in order to be counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from artifacts_schema.kinds import KINDS
 from stages.dedup.candidates import bucket_tasks, propose, proposed_pairs
+from stages.dedup.earlier_texts import mark_candidates, read_shingles
 from stages.dedup.pairs import BYTES_AT_WORK, Pairs
 from stages.dedup.presets import candidate_probability
 from stages.dedup.recall import choose_sample, draw_sample, recall, scan, scan_tasks
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from stages.dedup.index import Corpus
     from stages.dedup.index_files import IndexShard
     from stages.dedup.presets import Settings
-    from stages.engine import Context, ShardOutput, ShardResult
+    from stages.engine import Context, Input, ShardOutput, ShardResult
 
 
 PAIRS_PER_TASK = 1 << 16
@@ -66,9 +67,16 @@ class ComparedDocuments:
 
 
 def compare_documents(
-    context: Context, corpus: Corpus, classes: Classes, memory: Budget
+    context: Context,
+    corpus: Corpus,
+    classes: Classes,
+    memory: Budget,
+    earlier: Mapping[str, Input],
 ) -> ComparedDocuments:
-    """All pairs with a new document that reach the config's floor."""
+    """All pairs with a new document that reach the config's floor.
+
+    `earlier` has the documents outputs of the earlier indexes, by digest.
+    """
     config = context.config
     buckets = context.map(
         propose,
@@ -82,6 +90,15 @@ def compare_documents(
     candidates = proposed_pairs(buckets)
     per_task = min(PAIRS_PER_TASK, memory.bytes // (2 * BYTES_AT_WORK))
     tasks = pair_tasks(candidates, corpus, per_task)
+    closes = config.verify and config.closure
+    earlier_pairs: list[ShardResult] = []
+    if config.verify and corpus.first_new:
+        marked = mark_candidates(context, corpus, candidates, tasks)
+        if closes:
+            pairs_tasks = earlier_tasks(corpus, per_task)
+            earlier_pairs = context.map(translate_pairs, pairs_tasks, candidates=marked)
+        shingles = read_shingles(context, corpus, earlier, marked, earlier_pairs)
+        corpus = replace(corpus, earlier_shingles=shingles)
     verified = context.map(
         verify_pairs,
         tasks,
@@ -95,8 +112,8 @@ def compare_documents(
     new = range(_first_new_generation(corpus), len(corpus.sources))
     pairs = split_by_generation(new, tasks, verified)
     closed: list[ShardResult] = []
-    if config.verify and config.closure:
-        pairs, closed = _two_hop_pairs(context, corpus, pairs, memory, per_task)
+    if closes:
+        pairs, closed = _two_hop_pairs(context, corpus, earlier_pairs, pairs, memory, per_task)
     return ComparedDocuments(
         pairs,
         sum(result.value["capped"] for result in buckets),
@@ -111,10 +128,14 @@ def _first_new_generation(corpus: Corpus) -> int:
 
 
 def _two_hop_pairs(
-    context: Context, corpus: Corpus, pairs: Sequence[VerifiedPairs], memory: Budget, per_task: int
+    context: Context,
+    corpus: Corpus,
+    earlier: Sequence[ShardResult],
+    pairs: Sequence[VerifiedPairs],
+    memory: Budget,
+    per_task: int,
 ) -> tuple[list[VerifiedPairs], list[ShardResult]]:
     """`pairs` with the two-hop pairs, through pairs of earlier indexes as well."""
-    earlier = context.map(translate_pairs, earlier_tasks(corpus, per_task))
     closed, results = find_two_hop_pairs(
         context.map,
         corpus,

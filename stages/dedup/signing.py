@@ -18,6 +18,7 @@ from artifacts_schema.kinds import kind_named, sidecar_folder
 from stages.dedup.index_files import (
     ID_BYTES,
     PARTS,
+    SHINGLES,
     VERIFYING,
     Generation,
     IndexShard,
@@ -28,7 +29,7 @@ from stages.dedup.index_files import (
 from stages.dedup.minhash import MinHash, shingle_sets
 from stages.dedup.presets import Settings
 from stages.dedup.shingling import shingler
-from stages.engine.arrays import PAGES_BYTES, rows_at_once, text_cuts
+from stages.engine.arrays import PAGES_BYTES, arrow_array, rows_at_once, text_cuts
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
@@ -74,10 +75,10 @@ def sign_shard(
 ) -> dict[str, Any]:
     """Write the index files of a shard (`index_files`): to the index, or as scratch without one.
 
-    Without `verify` nothing of the shingles is kept but the keys. At most one run of documents and
-    the shingles of `text_bytes` of text are held, whatever the shard's size. Returns how many
-    documents there are, their `shingles` (repeats included; `distinct` and `kept` ones with
-    `verify`), by run how many have any (`compared`), and the names of their snapshots.
+    The shingles are a scratch file; without `verify` nothing of them is kept but the keys. At most
+    one run of documents and the shingles of `text_bytes` of text are held, whatever the shard's
+    size. Returns how many documents there are, their `shingles` (repeats included; `distinct` ones
+    with `verify`), by run how many have any (`compared`), and the names of their snapshots.
     """
     # Arrow's own allocator keeps some 40 MB more of what batches took.
     pa.set_memory_pool(pa.system_memory_pool())
@@ -86,10 +87,12 @@ def sign_shard(
     run = run_documents(settings.bands)
     snapshots: set[str] = set()
     with ExitStack() as stack:
-        files = {
+        files: dict[str, Any] = {
             part: stack.enter_context(_opened(out, f"{item.stem}.{part}", index=index))
             for part in parts
         }
+        if verify:
+            files[SHINGLES] = stack.enter_context(out.open_scratch(f"{item.stem}.{SHINGLES}"))
         writer = IndexWriter(files, settings.bands, run)
         shingles = 0
         for batch in document_batches(item.shard, _COLUMNS, text_bytes):
@@ -116,7 +119,6 @@ def sign_shard(
         "shingles": shingles,
         "distinct": writer.distinct,
         "compared": writer.compared,
-        "kept": writer.kept,
         "run": run,
         "snapshots": sorted(snapshots),
     }
@@ -142,7 +144,6 @@ def generations(
                 documents=value["documents"],
                 run=value["run"],
                 compared=tuple(value["compared"]),
-                kept=value["kept"],
                 stem=item.stem,
                 source=result,
                 output=OUTPUT if index else None,
@@ -179,20 +180,35 @@ def _opened(out: ShardOutput, path: str, *, index: bool) -> Any:
 
 
 def document_batches(
-    shard: Shard, columns: Sequence[str], text_bytes: int = TEXT_BYTES
+    shard: Shard,
+    columns: Sequence[str],
+    text_bytes: int = TEXT_BYTES,
+    needed: NDArray[np.bool_] | None = None,
 ) -> Iterator[dict[str, pa.Array]]:
     """Batches of documents of a shard, in order, whose texts take about `text_bytes`.
 
     `columns` names `text` and whatever else is read. A row group is read in pieces, so that one of
-    long documents need not fit into memory.
+    long documents need not fit into memory. `needed` says for each row whether it is wanted; row
+    groups without such a row are not read.
     """
     with shard.input.open(shard.path) as file:
         parquet = _parquet(file, shard)
+        end_of_group = 0
         for group in range(parquet.num_row_groups):
+            first, end_of_group = (
+                end_of_group,
+                end_of_group + parquet.metadata.row_group(group).num_rows,
+            )
+            if needed is not None and not needed[first:end_of_group].any():
+                continue
             rows = rows_at_once(parquet.metadata.row_group(group), text_bytes)
             for batch in parquet.iter_batches(
                 batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False
             ):
+                if needed is not None:
+                    some = np.flatnonzero(needed[first : first + batch.num_rows])
+                    first += batch.num_rows
+                    batch = batch.take(arrow_array(some))
                 for begin, end in text_cuts(batch["text"], text_bytes):
                     piece = batch.slice(begin, end - begin)
                     yield {name: piece[name] for name in columns}

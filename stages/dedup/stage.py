@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from artifacts_schema.config import MapExecution
 from artifacts_schema.errors import UsageError
 from stages.dedup.config import DedupConfig, DedupExecution
-from stages.engine import Context, Inputs, Many, Stage
+from stages.engine import Context, Inputs, Many, Stage, Upstream
 
 
 class Dedup(Stage):
@@ -18,14 +19,16 @@ class Dedup(Stage):
     further ones, and the exact Jaccard similarity of their shingle sets confirms each. Pairs are
     kept from a low floor on, so that `filter` can move its threshold.
 
-    Earlier indexes make a new snapshot cost only what is new. Results for a
-    document depend only on its own and earlier documents outputs: neither on later ones, nor on
-    the order of rows, the number of workers, the engine or the memory.
+    Earlier indexes make a new snapshot cost only what is new; pairs with a document of an earlier
+    one are measured on its text, which `earlier_documents` holds. Results for a document depend
+    only on its own and earlier documents outputs: neither on later ones, nor on the order of rows,
+    the number of workers, the engine or the memory.
     """
 
-    name, version, reproducible = "dedup", 4, "bytes"
+    name, version, reproducible = "dedup", 5, "bytes"
     inputs = {
         "documents": Many("documents", at_least=1),
+        "earlier_documents": Many("documents"),
         "dedup_index": Many("dedup_index"),
         "passage_index": Many("passage_index"),
     }
@@ -37,6 +40,7 @@ class Dedup(Stage):
     }
     libraries = ("duckdb", "numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")
     worker_modules = (
+        "stages.dedup.earlier_texts",
         "stages.dedup.merging",
         "stages.dedup.passages",
         "stages.dedup.pipeline",
@@ -47,11 +51,14 @@ class Dedup(Stage):
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
-        """See `_check_kept`."""
+        """See `_check_kept` and `_check_documents`."""
         _check_kept(inputs)
+        if config.verify:
+            _check_documents(inputs)
 
     def run(self, context: Context) -> None:
         from stages.dedup.config import memory_budget
+        from stages.dedup.earlier_texts import match_documents
         from stages.dedup.exact import find_exact_classes
         from stages.dedup.index_record import build_corpus, index_record, read_indexes
         from stages.dedup.merging import join_small_shards
@@ -73,6 +80,7 @@ class Dedup(Stage):
             config.passages,
             [input_.digest for input_ in documents],
         )
+        earlier = match_documents(indexes, context.many("earlier_documents"), verify=config.verify)
         shards = document_shards(documents)
         signed = context.map(
             sign_shard, shards, settings=settings, index=config.index, verify=config.verify
@@ -82,7 +90,7 @@ class Dedup(Stage):
         joined = join_small_shards(context, new, settings, verified=config.verify)
         corpus = build_corpus(indexes, joined, settings)
         classes = find_exact_classes(context, corpus, memory.rows)
-        compared = compare_documents(context, corpus, classes, memory)
+        compared = compare_documents(context, corpus, classes, memory, earlier)
         tables = write_tables(context, corpus, by_shard.shards, classes, compared, memory)
         record = index_record(
             by_shard.new,
@@ -133,7 +141,7 @@ class MergeIndexes(Stage):
     beside them where they are given.
     """
 
-    name, version, reproducible = "merge_indexes", 1, "bytes"
+    name, version, reproducible = "merge_indexes", 2, "bytes"
     inputs = {
         "dedup_index": Many("dedup_index", at_least=2),
         "passage_index": Many("passage_index"),
@@ -204,3 +212,36 @@ def _check_kept(inputs: Inputs) -> None:
                 where="dedup_index",
                 hint="run that step with index: true, or leave its index out",
             )
+
+
+def _check_documents(inputs: Inputs) -> None:
+    """UsageError for an index whose documents are not among `earlier_documents`.
+
+    What has yet to be made is compared by name.
+    """
+    earlier = inputs.get("earlier_documents", ())
+    names, digests = {one.name for one in earlier}, {_digest(one) for one in earlier}
+    for index in inputs.get("dedup_index", ()):
+        for documents in _described(index):
+            digest = _digest(documents)
+            unknown = bool(earlier) and (digest is None or None in digests)
+            if not (unknown or documents.name in names or digest in digests):
+                raise UsageError(
+                    f"{index.name} describes {documents.name}, which is not passed",
+                    where="earlier_documents",
+                    hint="pairs with earlier documents are verified on their texts: pass "
+                    f"{documents.name} as earlier_documents",
+                )
+
+
+def _described(index: Upstream) -> Iterator[Upstream]:
+    """The documents of an index, or of those that it was merged from."""
+    if index.stage is MergeIndexes:
+        for one in index.inputs.get("dedup_index", ()):
+            yield from _described(one)
+    else:
+        yield from index.inputs.get("documents", ())
+
+
+def _digest(one: Upstream) -> str | None:
+    return one.manifest.output(one.output).digest if one.manifest is not None else None

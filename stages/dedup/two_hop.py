@@ -26,9 +26,11 @@ from stages.dedup.pairs import (
     VERIFIED,
     PairFiles,
     Pairs,
+    distinct_numbers,
     mirror_pairs,
     read_pairs,
     renumber_pairs,
+    write_numbers,
     write_pairs,
 )
 from stages.dedup.verification import (
@@ -43,6 +45,7 @@ from stages.dedup.verification import (
 from stages.engine.kernels import kernel
 
 if TYPE_CHECKING:
+    from stages.dedup.document_bits import DocumentBits
     from stages.dedup.index import Corpus, EarlierPairs
     from stages.engine import ShardOutput, ShardResult
 
@@ -58,7 +61,7 @@ class VerifiedPairs:
     """Verified pairs whose newer document is of one generation, from both sides."""
 
     generation: int
-    """-1: all generations of earlier indexes."""
+    """-1: all generations of earlier indexes; from each side those that `translate_pairs` left."""
     pairs: PairFiles
     mirrored: PairFiles
 
@@ -128,8 +131,15 @@ def earlier_tasks(corpus: Corpus, pairs_per_task: int) -> list[EarlierTask]:
     ]
 
 
-def translate_pairs(task: EarlierTask, out: ShardOutput) -> dict[str, Any]:
-    """Leave pairs of an earlier index in this run's numbers: scratch `pairs` and `mirrored`."""
+def translate_pairs(
+    task: EarlierTask, out: ShardOutput, *, candidates: DocumentBits
+) -> dict[str, Any]:
+    """Leave pairs of an earlier index in this run's numbers: scratch `pairs` and `mirrored`.
+
+    Only partners of `candidates` (earlier documents that a band proposed beside a new one) can lead
+    to a new one, so of the pairs those stay that are one's: by their newer document in `pairs`, by
+    their older one in `mirrored`. Scratch `partners` lists the others' numbers (NUMBER).
+    """
     path = task.pairs.path(task.file)
     read = read_pairs(path, VERIFIED, task.begin, task.end)
     known = (read["left"] >= 0) & (read["left"] < read["right"])
@@ -140,8 +150,11 @@ def translate_pairs(task: EarlierTask, out: ShardOutput) -> dict[str, Any]:
             hint="make the index again",
         )
     renumbered = renumber_pairs(read, task.pairs.starts, task.pairs.here)
-    write_pairs(out, "mirrored", mirror_pairs(renumbered))
-    return {"pairs": write_pairs(out, "pairs", renumbered)}
+    newer = renumbered[candidates.at(renumbered["right"])]
+    older = renumbered[candidates.at(renumbered["left"])]
+    write_pairs(out, "mirrored", mirror_pairs(older))
+    write_numbers(out, "partners", np.concatenate([newer["left"], older["right"]]))
+    return {"pairs": write_pairs(out, "pairs", newer)}
 
 
 def find_two_hop_pairs(
@@ -353,12 +366,6 @@ def _join_partners(
                 elif entry[other] >= 0 and product[entry[other]] < value:
                     product[entry[other]] = value
     return x[:made], z[:made], product[:made]
-
-
-def distinct_numbers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each number once, sorted. (`np.unique` hashes integers, which takes longer.)"""
-    ordered = np.sort(numbers)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def _tasks(files: Sequence[PairFiles], low: int, high: int, most: int) -> list[PairTask]:

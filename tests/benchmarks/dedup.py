@@ -271,7 +271,11 @@ def incremental(bench: Bench, documents: int) -> str:
     for _ in range(bench.rounds):
         asked = {
             "first": {"documents": [first]},
-            "second": {"documents": [second], "dedup_index": ["first:dedup_index"]},
+            "second": {
+                "documents": [second],
+                "earlier_documents": [first],
+                "dedup_index": ["first:dedup_index"],
+            },
             "whole": {"documents": [first, second]},
         }
         for name, inputs in asked.items():

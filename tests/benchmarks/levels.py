@@ -53,7 +53,10 @@ class Chains:
             }
             for way, read in indexes.items():
                 self.read[way][place] = read
-                documents = {"documents": [f"{name}:documents"]}
+                documents = {
+                    "documents": [f"{name}:documents"],
+                    "earlier_documents": [f"{one}:documents" for one in self.snapshots[:place]],
+                }
                 ref = _ref(way, Block(place, place + 1))
                 self.dedup[way][place].append(self._stage("dedup", documents, read, ref))
 

@@ -134,6 +134,7 @@ def measure(work: Path, seed: int, documents: int) -> None:
         earlier = [f"only-{one}" for one in names[:place]]
         inputs = {
             "documents": [name],
+            "earlier_documents": names[:place],
             "dedup_index": [f"{one}:dedup_index" for one in earlier],
             "passage_index": [f"{one}:passage_index" for one in earlier],
         }

@@ -27,11 +27,10 @@ def whole(text: str) -> int:
 
 
 def test_bytes_of_the_index():
-    settings, documents, shingles = DedupConfig().settings(), 1 << 16, 500
+    settings, documents = DedupConfig().settings(), 1 << 16
     run = run_documents(settings.bands)
     found = {
-        part: part_bytes(part, documents, [documents], documents * shingles, settings.bands, run)
-        / documents
+        part: part_bytes(part, documents, [documents], settings.bands, run) / documents
         for part in PARTS
     }
     told = {row[0].strip("`"): row[1] for row in rows("### The index")[2:]}
@@ -39,9 +38,9 @@ def test_bytes_of_the_index():
     for part in ("ids", "names", "classes", "sizes"):
         assert round(found[part]) == int(told[part])
     assert told["keys"] == f"12 a band, {found['keys']:g} with {settings.bands} bands"
-    assert found["shingles"] == 8 * shingles
-    fixed = round(sum(found.values()) - found["shingles"])
-    assert f"{fixed} bytes and 8 a shingle; {fixed - round(found['sizes'])} in all" in PAGE
+    fixed = round(sum(found.values()))
+    without = fixed - round(found["sizes"])
+    assert f"{fixed} bytes, whatever the length of a document; {without} with" in PAGE
     assert f"| {fixed} GB |" in PAGE
     assert f"({fixed - 12 * settings.bands} + 12 *b*) *N* bytes" in PAGE
     assert f"by default {settings.most:,}" in PAGE

@@ -104,15 +104,17 @@ class Ran:
         """Indexes of the two crawls, the second made beside the first, and these merged."""
         store, config = self.store, {"passages": {"lines": True, "substrings": 50, "index": True}}
         indexes: dict[str, list[InputRef]] = {"dedup_index": [], "passage_index": []}
+        read: list[InputRef] = []
         for name in ("web", "code"):
             documents = [store.reference(self.made(name), "documents")]
-            inputs = {"documents": documents, **indexes}
+            inputs = {"documents": documents, "earlier_documents": read, **indexes}
             spec = StageSpec.make(stage_named("dedup"), config, inputs, {"workers": 1})
             manifest = run_stage(store, spec).manifest
             indexes = {
                 role: [*earlier, store.reference(manifest, role)]
                 for role, earlier in indexes.items()
             }
+            read = [*read, *documents]
         spec = StageSpec.make(stage_named("merge_indexes"), {}, indexes, {"workers": 1})
         return replace(plan_spec(spec, ""), manifest=run_stage(store, spec).manifest)
 

@@ -65,7 +65,10 @@ steps:
   dedup:
     stage: dedup
     for_each: crawl-*
-    inputs: {documents: "ingest:documents", dedup_index: "dedup[earlier]:dedup_index"}
+    inputs:
+      documents: "ingest:documents"
+      earlier_documents: "ingest[earlier]:documents"
+      dedup_index: "dedup[earlier]:dedup_index"
     execution: *one
   filter:
     stage: filter

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-from dedup_corpora import Maps, indexed_shard, output, result
+from dedup_corpora import FILES, Maps, indexed_shard, output, result
 from numpy.typing import NDArray
 
 from stages.decontaminate.shingles import mix
@@ -18,7 +18,6 @@ from stages.dedup.candidates import bucket_tasks, propose, proposed_pairs
 from stages.dedup.exact import find_exact_classes
 from stages.dedup.index import Corpus, number_documents
 from stages.dedup.index_files import (
-    PARTS,
     Generation,
     IndexShard,
     IndexWriter,
@@ -54,7 +53,7 @@ def drawn(number: NDArray[np.uint64], width: int, seed: int) -> NDArray[np.uint6
 def shard(folder: Path, low: int, high: int) -> IndexShard:
     out = output(folder, str(low))
     with ExitStack() as stack:
-        files = {part: stack.enter_context(out.open_scratch(part)) for part in PARTS}
+        files = {part: stack.enter_context(out.open_scratch(part)) for part in FILES}
         writer = IndexWriter(files, BANDS, run_documents(BANDS))
         for begin in range(low, high, BATCH):
             writer.add(signed(begin, min(begin + BATCH, high)))

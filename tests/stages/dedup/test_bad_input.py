@@ -52,12 +52,11 @@ def indexed(run_stage: Make, old: Any) -> Manifest:
 
 
 @pytest.fixture
-def dedup(run_stage: Make, new: Any) -> Make:
+def dedup(run_stage: Make, new: Any, earlier_inputs: Make) -> Make:
     """`dedup(config, *indexes, **execution)` over the new documents."""
 
     def run(config: dict[str, Any], *indexes: Any, **execution: Any) -> Manifest:
-        given = [one if isinstance(one, tuple) else (one, "dedup_index") for one in indexes]
-        inputs = {"documents": [new], "dedup_index": given}
+        inputs = {"documents": [new], **earlier_inputs(*indexes)}
         manifest: Manifest = run_stage(Dedup, config, inputs, execution)
         return manifest
 
@@ -99,7 +98,7 @@ def test_a_run_that_kept_no_index_is_told(run_stage: Make, dedup: Make, old: Any
     assert "index: true" in (error.value.hint or "")
 
 
-def test_an_index_without_shingles_serves_only_what_does_not_verify(
+def test_an_index_without_verification_serves_only_what_does_not_verify(
     run_stage: Make, dedup: Make, old: Any
 ) -> None:
     without = run_stage(Dedup, {"verify": False}, {"documents": [old]})
@@ -204,14 +203,14 @@ def test_one_index_twice_is_refused(dedup: Make, indexed: Manifest) -> None:
 
 
 def test_one_snapshot_twice_is_refused_by_id(
-    run_stage: Make, dedup: Make, make_documents: Make, indexed: Manifest, old: Any
+    run_stage: Make, make_documents: Make, earlier_inputs: Make, indexed: Manifest, old: Any
 ) -> None:
     """Other cuts make it another output of the same documents."""
     told = rows("old", TEXTS[::2])
     again = make_documents([told[:4], told[4:]])
     for inputs in (
         {"documents": [old, again]},
-        {"documents": [again], "dedup_index": [(indexed, "dedup_index")]},
+        {"documents": [again], **earlier_inputs(indexed)},
     ):
         with pytest.raises(InputError, match=r"^dedup: doc_id") as error:
             run_stage(Dedup, {}, inputs)

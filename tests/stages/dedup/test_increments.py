@@ -61,9 +61,11 @@ def snapshots(seed: int) -> dict[str, Rows]:
 class Runs:
     """Runs over the snapshots of a seed, all together or one after another."""
 
-    def __init__(self, seed: int, run_stage: Make, make_documents: Make) -> None:
+    def __init__(
+        self, seed: int, run_stage: Make, make_documents: Make, earlier_inputs: Make
+    ) -> None:
         self.rows = snapshots(seed)
-        self.config, self._run = CONFIGS[seed], run_stage
+        self.config, self._run, self.earlier_inputs = CONFIGS[seed], run_stage, earlier_inputs
         self.documents = {
             name: make_documents([listed[: len(listed) // 2], listed[len(listed) // 2 :]])
             for name, listed in self.rows.items()
@@ -73,7 +75,7 @@ class Runs:
         """A run over some snapshots, with the indexes of earlier runs."""
         roles = {
             "documents": [self.documents[name] for name in names],
-            "dedup_index": [(manifest, "dedup_index") for manifest in earlier],
+            **self.earlier_inputs(*earlier),
         }
         manifest: Manifest = self._run(Dedup, {**self.config, **config}, roles)
         return manifest
@@ -106,8 +108,10 @@ class Runs:
 
 
 @pytest.fixture(params=SEEDS)
-def runs(request: pytest.FixtureRequest, run_stage: Make, make_documents: Make) -> Runs:
-    return Runs(request.param, run_stage, make_documents)
+def runs(
+    request: pytest.FixtureRequest, run_stage: Make, make_documents: Make, earlier_inputs: Make
+) -> Runs:
+    return Runs(request.param, run_stage, make_documents, earlier_inputs)
 
 
 def test_what_runs_one_by_one_write_is_what_a_full_run_writes(runs: Runs, read_table: Make) -> None:
@@ -139,10 +143,10 @@ def test_what_a_full_run_writes_is_true(runs: Runs, read_table: Make) -> None:
 
 
 def test_classes_of_more_documents_than_fit_are_the_same(
-    run_stage: Make, make_documents: Make, monkeypatch: pytest.MonkeyPatch
+    run_stage: Make, make_documents: Make, earlier_inputs: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two documents at once: classes of three and more are read twice."""
-    runs = Runs(1, run_stage, make_documents)
+    runs = Runs(1, run_stage, make_documents, earlier_inputs)
     whole = runs.dedup("ABC")
     plain = exact.find_exact_classes
     monkeypatch.setattr(exact, "find_exact_classes", lambda of, corpus, rows: plain(of, corpus, 2))
@@ -187,8 +191,10 @@ def test_filters_one_by_one_keep_what_one_filter_keeps(runs: Runs, read_table: M
                 assert truth.jaccard(one, two) == pytest.approx(row["value"], abs=error)
 
 
-def test_another_priority_is_refused_with_a_ledger(run_stage: Make, make_documents: Make) -> None:
-    runs = Runs(1, run_stage, make_documents)
+def test_another_priority_is_refused_with_a_ledger(
+    run_stage: Make, make_documents: Make, earlier_inputs: Make
+) -> None:
+    runs = Runs(1, run_stage, make_documents, earlier_inputs)
     alone = runs.one_by_one()
     ledger = runs.filter("A", [alone["A"]], [])
     policy = {"priority": [{"by": "snapshot", "order": ["B 1", "A 1"]}]}
@@ -264,12 +270,13 @@ def pids(cluster: DaskServer) -> list[int]:
 def test_a_cluster_writes_the_same_bytes_though_a_worker_dies(
     run_stage: Make,
     make_documents: Make,
+    earlier_inputs: Make,
     cluster: DaskServer,
     monkeypatch: pytest.MonkeyPatch,
     killed: bool,
 ) -> None:
     monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
-    runs = Runs(1, run_stage, make_documents)
+    runs = Runs(1, run_stage, make_documents, earlier_inputs)
     first = runs.dedup("A")
     plain = runs.dedup("B", first)
     cluster.wait_for_workers(2)
@@ -283,7 +290,7 @@ def test_a_cluster_writes_the_same_bytes_though_a_worker_dies(
             os.kill(victim, signal.SIGKILL)
 
     monkeypatch.setattr(shards.ShardMap, "_record", kill_in_the_middle)
-    inputs = {"documents": [runs.documents["B"]], "dedup_index": [(first, "dedup_index")]}
+    inputs = {"documents": [runs.documents["B"]], **earlier_inputs(first)}
     execution = {"engine": "dask", "scheduler": cluster.address, "workers": None}
     again = run_stage(Dedup, runs.config, inputs, execution, force=True)
     assert again.outputs == plain.outputs
@@ -297,6 +304,7 @@ def test_a_cluster_finds_the_passages_that_processes_find(
     run_stage: Make,
     make_documents: Make,
     read_input: Make,
+    earlier_inputs: Make,
     cluster: DaskServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -307,7 +315,7 @@ def test_a_cluster_finds_the_passages_that_processes_find(
     """
     monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
     cluster.wait_for_workers(2)
-    runs = Runs(1, run_stage, make_documents)
+    runs = Runs(1, run_stage, make_documents, earlier_inputs)
     # Three sentences, of which dedup's families have none.
     stop = " A first sentence stands here now. And then a second one follows it. The third ends it."
     texts = {name: [row["text"] + "." + stop for row in runs.rows[name]] for name in "AB"}
@@ -318,7 +326,7 @@ def test_a_cluster_finds_the_passages_that_processes_find(
     def compare(name: str, *earlier: Manifest) -> Manifest:
         inputs = {
             "documents": [documents[name]],
-            "dedup_index": [(one, "dedup_index") for one in earlier],
+            **earlier_inputs(*earlier),
             "passage_index": [(one, "passage_index") for one in earlier],
         }
         plain: Manifest = run_stage(Dedup, config, inputs)

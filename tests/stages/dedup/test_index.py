@@ -170,7 +170,7 @@ def test_another_process_opens_its_own_files_and_few_are_open_at_once(tmp_path: 
 
 
 class IndexConfig(Config):
-    """Which settings, and whether shingles are kept."""
+    """Which settings, and whether sizes of shingle sets are kept."""
 
     seed: int = 1
     verify: bool = True
@@ -251,7 +251,7 @@ def test_an_index_is_read_back_with_all_that_a_later_run_needs(indexed: Make) ->
     assert corpus.compared(new=False) == 4
     record = given.read_json(RECORD)
     assert record["bytes"]["ids"] == 5 * 16
-    assert record["bytes"]["shingles"] == 7 * 8
+    assert record["bytes"]["sizes"] == 2 * (8 + 4 * BLOCK), "a block for each shard"
     assert record["bytes"] == {
         part: sum(file.bytes for file in given.files if file.path.endswith(f".{part}"))
         for part in PARTS
@@ -297,7 +297,7 @@ def test_an_index_of_other_settings_is_refused_and_each_difference_named(indexed
     assert f"dedup_index {short(given.digest)} of makes_index" in str(caught.value)
 
 
-def test_an_index_without_shingles_does_for_a_run_that_verifies_nothing(indexed: Make) -> None:
+def test_an_index_without_verification_does_for_a_run_that_verifies_nothing(indexed: Make) -> None:
     given, _ = indexed(TEXTS, "A", verify=False)
     assert not [f.path for f in given.files if f.path.rsplit(".")[-1] in VERIFYING]
     assert len(reading(given, verify=False)) == 1
@@ -342,7 +342,7 @@ def test_files_that_do_not_agree_with_the_record_are_refused(
         reading(read_input(*given("dedup_index", files)))
 
 
-@pytest.mark.parametrize("part", ["ids", "sizes", "shingles"])
+@pytest.mark.parametrize("part", ["ids", "sizes"])
 @pytest.mark.parametrize("full", [True, False])
 def test_a_file_that_was_cut_short_in_the_store_is_noticed_without_hashing_too(
     indexed: Make, store: Store, part: str, full: bool
@@ -354,12 +354,12 @@ def test_a_file_that_was_cut_short_in_the_store_is_noticed_without_hashing_too(
     path.chmod(0o644)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptArtifact, match="makes_index"):
-        corpus.ids(np.arange(5)) if part == "ids" else corpus.shingles(np.arange(5))
+        corpus.ids(np.arange(5)) if part == "ids" else corpus.sizes(np.arange(5))
 
 
 def test_a_flipped_bit_is_noticed_where_inputs_are_verified(indexed: Make, store: Store) -> None:
     given, _ = indexed(TEXTS, "A")
-    name = given.paths("*00000.shingles")[0]
+    name = given.paths("*00000.sizes")[0]
     path = Path(store.backend.full(f"{given.folder}/{name}"))
     data = bytearray(path.read_bytes())
     data[3] ^= 1
@@ -367,7 +367,7 @@ def test_a_flipped_bit_is_noticed_where_inputs_are_verified(indexed: Make, store
     path.write_bytes(data)
     corpus = joined(reading(given), [], SETTINGS)
     with pytest.raises(CorruptArtifact, match="bytes changed"):
-        corpus.shingles(np.arange(5))
+        corpus.sizes(np.arange(5))
 
 
 def test_a_file_that_ends_while_it_is_read_says_so(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_pairs_that_were_not_verified_are_shown_as_such(
 
 
 def test_copies_of_earlier_snapshots_are_counted_and_named(
-    store: Store, run_stage: Any, make_documents: Any
+    store: Store, run_stage: Any, make_documents: Any, earlier_inputs: Any
 ) -> None:
     """Of B one is an exact and one a near copy of A's; two of B are near copies of each other.
 
@@ -210,7 +210,7 @@ def test_copies_of_earlier_snapshots_are_counted_and_named(
     first = run_stage(Dedup, {}, {"documents": [make_documents([old], snapshot="A")]})
     inputs = {
         "documents": [make_documents([new], snapshot="B")],
-        "dedup_index": [(first, "dedup_index")],
+        **earlier_inputs(first),
     }
     page = by_title(store, run_stage(Dedup, {}, inputs))
     account = dict(page["Documents compared and copies found"].rows)
@@ -228,12 +228,12 @@ def test_copies_of_earlier_snapshots_are_counted_and_named(
 
 
 def test_an_earlier_document_may_be_named_as_a_partner_alone(
-    store: Store, run_stage: Any, make_documents: Any
+    store: Store, run_stage: Any, make_documents: Any, earlier_inputs: Any
 ) -> None:
     first = run_stage(Dedup, {}, {"documents": [make_documents([[TEXT]], snapshot="A")]})
     inputs = {
         "documents": [make_documents([[TEXT + " furthermore"]], snapshot="B")],
-        "dedup_index": [(first, "dedup_index")],
+        **earlier_inputs(first),
     }
     page = by_title(store, run_stage(Dedup, {}, inputs))
     assert [row[:3] for row in page["Largest clusters of copies"].rows] == [(2, 1, 2)]

@@ -44,14 +44,14 @@ def snapshot(name: str) -> list[dict[str, Any]]:
 
 
 def test_filters_one_by_one_cut_what_one_filter_cuts(
-    run_stage: Make, make_documents: Make, read_table: Make
+    run_stage: Make, make_documents: Make, earlier_inputs: Make, read_table: Make
 ) -> None:
     documents = {name: make_documents([snapshot(name)]) for name in SNAPSHOTS}
 
     def dedup(names: str, earlier: list[Manifest]) -> Manifest:
         inputs = {
             "documents": [documents[name] for name in names],
-            "dedup_index": [(one, "dedup_index") for one in earlier],
+            **earlier_inputs(*earlier),
             "passage_index": [(one, "passage_index") for one in earlier],
         }
         manifest: Manifest = run_stage(Dedup, {"passages": {**MARKED, "index": True}}, inputs)

@@ -34,20 +34,25 @@ def store(folder: Path) -> Store:
     return Store.open(str(folder / "store"))
 
 
-def index_of(store: Store, run_stage: Any, make_documents: Any, **config: Any) -> Input:
+def index_of(
+    store: Store, run_stage: Any, make_documents: Any, **config: Any
+) -> tuple[Input, Input]:
+    """The index, and the documents that it describes."""
     documents = make_documents([ROWS[:50], [], ROWS[50:]])
     manifest = run_stage(Dedup, {"index": True, **config}, {"documents": [documents]})
-    return Input.from_manifest(store, manifest, "dedup_index")
+    return Input.from_manifest(store, manifest, "dedup_index"), Input.from_manifest(
+        store, *documents
+    )
 
 
 def test_jaccard_of_datasketch_is_the_agreement_of_our_signatures(
     store: Store, run_stage: Callable[..., Any], make_documents: Callable[..., Any]
 ) -> None:
     """And both stray from the exact Jaccard by no more than the binomial error allows."""
-    index = index_of(store, run_stage, make_documents)
+    index, documents = index_of(store, run_stage, make_documents)
     settings = Settings(**index.read_json("index.json")["settings"])
     texts = {row["doc_id"]: row["text"] for row in ROWS}
-    sketches = dict(read_sketches(index))
+    sketches = dict(read_sketches(index, [documents]))
     assert set(sketches) <= set(texts)
     assert len(sketches) > 50
     ids = sorted(sketches)
@@ -65,9 +70,12 @@ def test_jaccard_of_datasketch_is_the_agreement_of_our_signatures(
     assert 0.5 < np.sqrt(error / expected) < 2
 
 
-def test_an_index_without_shingles_is_refused(
+def test_an_index_that_was_not_kept_or_without_its_documents_is_refused(
     store: Store, run_stage: Callable[..., Any], make_documents: Callable[..., Any]
 ) -> None:
-    index = index_of(store, run_stage, make_documents, verify=False)
-    with pytest.raises(InputError, match="no shingles"):
-        next(read_sketches(index))
+    index, documents = index_of(store, run_stage, make_documents, verify=False)
+    assert len(dict(read_sketches(index, [documents]))) > 50
+    with pytest.raises(InputError, match="missing"):
+        next(read_sketches(index, []))
+    with pytest.raises(InputError, match="no index was kept"):
+        next(read_sketches(index_of(store, run_stage, make_documents, index=False)[0], [documents]))
