@@ -159,13 +159,13 @@ class _TemporaryFiles(LocalBackend):
     """A folder whose files are of no use after this process: nothing waits for the disk."""
 
     @contextmanager
-    def create(self, path: str) -> Iterator[HashingWriter]:
+    def create(self, path: str, *, block: int = 0) -> Iterator[HashingWriter]:
         """Write a file."""
         target = self.local_path(path)
         with translate_errors(str(target)):
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(target, "xb") as raw:
-                yield HashingWriter(raw)
+                yield HashingWriter(raw, block)
 
 
 class LocalMaps:
