@@ -23,16 +23,17 @@ from tests.benchmarks.ninth_blind.words import (
 from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 PHONES: dict[str, tuple[str, ...]] = {
-    # d is a digit, s a digit from 2 to 9; forms of each country's national numbering plan
-    "US": ("(sds) sdd-dddd", "+1 sds-sdd-dddd", "sds.sdd.dddd", "1-8ss-sdd-dddd"),
-    "GB": ("+44 20 7sdd dddd", "020 8sdd dddd", "07sdd dddddd", "+44 (0)131 sdd dddd"),
+    # d is a digit, s one from 2 to 9, a and t codes of areas and of free calls; the writings are
+    # those of each country's numbering plan
+    "US": ("(a) sdd-dddd", "+1 a-sdd-dddd", "a.sdd.dddd", "a-sdd-dddd", "1-t-sdd-dddd"),
+    "GB": ("+44 20 7sdd dddd", "020 8sdd dddd", "077dd dddddd", "+44 (0)131 sdd dddd"),
     "DE": ("+49 30 sddddddd", "089 / sddd dddd", "+49 (0)40 sdd dd dd-d", "0221-sdddddd"),
     "FR": ("+33 6 sd dd dd dd", "01 4d dd dd dd", "+33 (0)1 4d dd dd dd", "07.sd.dd.dd.dd"),
     "ES": ("+34 6sd dd dd dd", "91 sdd dd dd", "944 dd dd dd", "+34 93 sdd dd dd", "6sd dddddd"),
     "IT": ("+39 02 sddd dddd", "06 sddddddd", "+39 34s ddd dddd", "33s-ddddddd", "055 sddddd"),
     "NL": ("+31 6 sddddddd", "020-sdd dddd", "06-sddddddd", "+31 (0)30 sdd dddd", "010 sdd dd dd"),
-    "PL": ("+48 5sd ddd ddd", "22 sdd dd dd", "6sd-ddd-ddd", "+48 12 sdd dd dd", "(58) sdd dd dd"),
-    "CZ": ("+420 6dd ddd ddd", "+420 2s1 ddd ddd", "77s ddd ddd", "+4207sddddddd"),
+    "PL": ("+48 51d ddd ddd", "22 sdd dd dd", "60d-ddd-ddd", "+48 12 sdd dd dd", "(58) sdd dd dd"),
+    "CZ": ("+420 60s ddd ddd", "+420 2s1 ddd ddd", "77s ddd ddd", "+4207sddddddd"),
     "HU": ("+36 30 sdd dddd", "06 1 sdd dddd", "+36-20-sdd-dddd", "06-70/sdd-dddd"),
     "DK": ("+45 sd dd dd dd", "+45 sddd dddd", "+45sddddddd"),
     "NO": ("+47 9sd dd ddd", "+47 22 sd dd dd", "+4741dddddd"),
@@ -75,23 +76,36 @@ PUBLISHED_IBANS = (
 """Examples of the SWIFT registry."""
 
 IBANS: dict[str, tuple[str, ...]] = {
-    # the account part: d digits, L letters, plain letters of banks; as the registry writes it
+    # the account part: d digits, l letters, codes of banks in capitals; as the registry writes it
     "DE": ("d" * 18,), "AT": ("d" * 16,), "CH": ("d" * 17,),
     "NL": ("INGBdddddddddd", "RABOdddddddddd"),
-    "BE": ("d" * 12,), "FR": ("d" * 23, "d" * 20 + "Ldd"), "ES": ("d" * 20,),
-    "IT": ("L" + "d" * 22,),
+    "BE": ("d" * 12,), "FR": ("d" * 23, "d" * 20 + "ldd"), "ES": ("d" * 20,),
+    "IT": ("l" + "d" * 22,),
     "PT": ("d" * 21,), "IE": ("BOFI" + "d" * 14,), "GB": ("BARC" + "d" * 14, "MIDL" + "d" * 14),
     "DK": ("d" * 14,), "NO": ("d" * 11,), "SE": ("d" * 20,), "FI": ("d" * 14,), "EE": ("d" * 16,),
     "LV": ("HABA" + "d" * 13,), "LT": ("d" * 16,), "PL": ("d" * 24,), "CZ": ("d" * 20,),
     "SK": ("d" * 20,), "HU": ("d" * 24,), "SI": ("d" * 15,), "HR": ("d" * 17,), "GR": ("d" * 23,),
-    "RO": ("BTRLL" + "d" * 15,), "BG": ("UNCR" + "d" * 14,), "LU": ("d" * 16,), "TR": ("d" * 22,),
-    "CY": ("d" * 24,), "MT": ("VALL" + "d" * 5 + "L" * 2 + "d" * 16,), "IS": ("d" * 22,),
+    "RO": ("BTRL" + "d" * 16,), "BG": ("UNCR" + "d" * 14,), "LU": ("d" * 16,), "TR": ("d" * 22,),
+    "CY": ("d" * 24,), "MT": ("VALL" + "d" * 5 + "l" * 2 + "d" * 16,), "IS": ("d" * 22,),
     "AE": ("d" * 19,), "SA": ("d" * 20,), "GE": ("TB" + "d" * 16,), "RS": ("d" * 18,),
 }  # fmt: skip
 
 
+_AREAS = (
+    "201 206 212 213 214 303 305 312 313 404 415 416 503 512 514 602 604 612 617 619 646 702 703 "
+    "718 773 808 813 843 865 919 978"
+)
+_FREE = "800 833 844 855 866 877 888"
+
+
 def _drawn(rng: random.Random, form: str) -> str:
-    groups = {"d": string.digits, "s": "23456789", "L": string.ascii_uppercase}
+    groups = {
+        "d": string.digits,
+        "s": "23456789",
+        "l": string.ascii_uppercase,
+        "a": _AREAS.split(),
+        "t": _FREE.split(),
+    }
     return "".join(rng.choice(groups.get(character, character)) for character in form)
 
 
@@ -262,9 +276,8 @@ def _ip_local6(scene: Scene, _: str) -> str:
 
 def _version4(scene: Scene, _: str) -> str:
     rng = scene.rng
-    return (
-        f"{rng.randint(1, 130)}.{rng.randint(0, 20)}.{rng.randint(256, 7000)}.{rng.randint(1, 250)}"
-    )
+    third = rng.choice([rng.randint(0, 250), rng.randint(256, 7000)])
+    return f"{rng.randint(1, 130)}.{rng.randint(0, 20)}.{third}.{rng.randint(1, 250)}"
 
 
 def _mac(scene: Scene, argument: str) -> str:

@@ -232,24 +232,15 @@ def _discord_hook(scene: Scene, _: str) -> str:
     )
 
 
-def _object_id(scene: Scene, _: str) -> str:
-    """Ids of objects and keys that are published by design, as the services' examples show them."""
+def _object_id(scene: Scene, argument: str) -> str:
+    """The id of an object of Stripe, Google or AWS, which is no secret."""
     rng = scene.rng
-    return rng.choice(
-        [
-            f"cus_{mixed(rng, ALNUM, 14)}",
-            f"price_1{mixed(rng, ALNUM, 23)}",
-            f"evt_1{mixed(rng, ALNUM, 23)}",
-            f"prod_{mixed(rng, ALNUM, 14)}",
-            f"G-{pick(rng, UPPER, 10)}",
-            f"GTM-{pick(rng, UPPER, 7)}",
-            f"arn:aws:iam::{pick(rng, string.digits, 12)}:role/{rng.choice(NOUNS)}",
-            f"projects/{rng.choice(NOUNS)}-{rng.randint(100, 999)}/secrets/{rng.choice(NOUNS)}",
-            f"vol-0{pick(rng, HEX, 16)}",
-            f"ami-0{pick(rng, HEX, 16)}",
-            f"run-{mixed(rng, ALNUM, 16)}",
-        ]
-    )
+    forms = {
+        "stripe": ("cus_{x14}", "price_1{x23}", "evt_1{x23}", "prod_{x14}", "pi_3{x23}"),
+        "google": ("G-{U10}", "GTM-{U7}", "AW-{d10}"),
+        "aws": ("arn:aws:iam::{d12}:role/deploy", "vol-0{h16}", "ami-0{h16}", "vpc-0{h16}"),
+    }
+    return draw_form(rng, rng.choice(forms[argument]))
 
 
 _PREFIXES = split(
