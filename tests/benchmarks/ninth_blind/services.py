@@ -9,7 +9,7 @@ import string
 import uuid
 import zlib
 
-from tests.benchmarks.ninth_blind.words import ALNUM, HEX, NOUNS, URLSAFE, mixed, pick, split
+from tests.benchmarks.ninth_blind.words import ALNUM, HEX, URLSAFE, mixed, pick, split
 from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 LOWER = string.ascii_lowercase + string.digits
