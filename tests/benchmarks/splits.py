@@ -49,6 +49,9 @@ SEVENTH_BLIND_SEED = 18001
 EIGHTH_BLIND_SEED = 21001
 """Seeds from here on draw from the eighth blind set (eighth_blind/), by an eighth such writer."""
 
+NINTH_BLIND_SEED = 24001
+"""Seeds from here on draw from the ninth blind set (ninth_blind/), by a ninth such writer."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
