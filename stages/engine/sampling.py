@@ -34,9 +34,9 @@ def sampled(source: Input, pattern: str = "*.parquet") -> Input:
     most = max(1, min(MOST_TABLES, MOST_ROWS * len(tables) // max(rows, 1)))
     if len(tables) <= most:
         return source
-    left_out = {table.path for table in tables}
-    left_out -= {tables[place * len(tables) // most].path for place in range(most)}
-    return _without(source, left_out)
+    skipped = {table.path for table in tables}
+    skipped -= {tables[place * len(tables) // most].path for place in range(most)}
+    return _without(source, skipped)
 
 
 def _without(source: Input, paths: Collection[str]) -> Input:

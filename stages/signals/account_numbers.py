@@ -96,7 +96,7 @@ _NAMES_CARD = (
     r"|card(?:num+ers?|nummer)|carte bleue|(?-i:\bCB\b)"
     r"|pa(?:id|y|ying)(?: \w{1,8}){0,2} (?:with|by|via|using|from)\b"
     r"|pay[ée] avec|bezahlt? mit|pagu?[eéo]i? con|paguei com|оплат\w{0,4}"
-    r"|guarantee\w{0,2} (?:with|by)"
+    r"|guarantee\w{0,2} (?:with|by)|declined\b"
     r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
     r"|union ?pay"
     r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"

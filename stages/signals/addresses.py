@@ -76,12 +76,14 @@ _EXAMPLE_HOST = re.compile(
 """`example` under any country, in some languages; `mail.gmail.com` makes numbers of messages."""
 
 _MESSAGE_NUMBER_BEFORE = re.compile(
-    r"(?:message|content|thread|msg)[_-]?id\"?[:=> ]{1,3}[\"']?\s{0,4}<?\Z"
+    r"(?:\buid(?:;[^:\n]{1,60})?|(?:message|content|thread|msg)[_-]?id)\"?"
+    r"[:=> ]{1,3}[\"']?\s{0,4}<?\Z"
     r"|(?:in[_-]reply[_-]to|references)\"?[:=> ]{1,3}[\"']?\s{0,4}"
     r"(?:<[^<>\s]{1,200}>[\s,]{0,12}){0,9}<?\Z",
     re.IGNORECASE,
 )
-"""The header fields of RFC 5322, 3.6.4, whose values look like addresses."""
+"""The header fields of RFC 5322, 3.6.4, and the UID of a calendar's entry (RFC 5545), whose values
+look like addresses."""
 
 _SENT_NUMBER = re.compile(r"[0-9]{8,14}\.[0-9]{1,7}-[0-9]{1,3}-")
 """How `git send-email` begins the number of a message."""

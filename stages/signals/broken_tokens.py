@@ -85,7 +85,9 @@ _JOINT_MARKS = bytes(
 _JOINT = re.compile(rb"q(?:s{0,4}(?:q|r?ns{0,40}q)|;?r?n)")
 """Two strings with nothing but signs between, or the end of a line that ends with a string."""
 
-_JOIN_BEFORE = re.compile(r"(?:join|concat|implode|paste0?|strcat)\b[^\n]{0,12}\Z", re.IGNORECASE)
+_JOIN_BEFORE = re.compile(
+    r"(?:join|concat|implode|paste0?|strcat)\b[^\n]{0,12}(?:\n[ \t]{0,12}[\"'`])?\Z", re.IGNORECASE
+)
 _JOIN_AFTER = re.compile(r"[^\]]{0,1500}\]\s?(?:\.|->)?\s?(?:join|concat|implode)", re.IGNORECASE)
 """The call that joins the items of a list."""
 
@@ -131,6 +133,8 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
         fragments.update(_find_line_ends(text, encoded))
     free = 0
     for start, stop in sorted(fragments):
+        if text.startswith(("+", "-"), start) and text[start - 1 : start] in _LINE_FEEDS:
+            start += 1  # The sign of a diff.
         fragment = text[start:stop]
         if start < free or len(fragment) < _FEWEST or (fragment.isalpha() and fragment.istitle()):
             continue
@@ -264,7 +268,7 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
     for _ in range(_MOST_LINES):
         gap = _match_gap(text, start, place)
         rest = _FRAGMENT.match(text, gap[1]) if gap else None
-        if gap is None or rest is None or rest[0].startswith(beginnings):
+        if gap is None or rest is None or _begins_anew(joined, rest[0], beginnings):
             break
         is_weak = _WEAK_BREAK.match(gap[0]) is not None
         if is_weak and not is_list:
@@ -290,6 +294,11 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
             begins = start + first - (len(whole) - len(joined))
             secret = Span(begins, place - (len(whole) - last), label, make_tag(label))
     return secret
+
+
+def _begins_anew(joined: str, rest: str, beginnings: tuple[str, ...]) -> bool:
+    """Whether a fragment is the begin of another token; parts of a web token begin alike."""
+    return rest.startswith(beginnings) and not joined.endswith(".")
 
 
 def _is_joined(text: str, start: int) -> bool:

@@ -171,6 +171,10 @@ _STATEMENTS = _shapes(
         "login": rf"login{_STATED}",
         "cred": rf"cred{_STATED}",
         "inlog": rf"inlog{_STATED}",
+        "account": (
+            r"accounts?(?: (?:for|to|of|from|on|at|after|in) [\w .]{1,30}?)?:\s{1,2}"
+            r"`?[^\s:\"'`/|]{1,40}`? / `?(?P<loose>[^\s\"'`<>|]{8,64})"
+        ),
         "zugang": rf"zugang{_STATED}",
         "identifiant": rf"identifiant{_STATED}",
         "temporary password": (

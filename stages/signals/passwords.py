@@ -39,10 +39,17 @@ from stages.signals.secret_values import (
     is_strong_password,
 )
 
+_OF_APPLICATION = "|".join(
+    f"(?<={word}{end})"
+    for word in ("app", "jwt", "cookie", "session", "hmac", "signing", "webhook", "nextauth")
+    for end in ("_", "-", "[.]", "")
+)
+"""What a secret is of that people choose as they choose a password."""
+
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
-    r"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    rf"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
@@ -120,7 +127,7 @@ _OTHER_TAIL = re.compile(
     r"|expir"
     r"|chang|updat|creat|count|attempt|_?id\b|name|mode|histor|encod|strength|score|regex|pattern"
     r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule"
-    r"|require|target|toggle|visib",
+    r"|require|target|toggle|visib|secret",
     re.IGNORECASE,
 )
 _RESET_TO = re.compile(r"(?:re)?set to", re.IGNORECASE)
@@ -156,6 +163,7 @@ def find_named_passwords(text: str) -> Iterator[Span]:
                 yield from find_piped(text, place)
             if hint == "pass":
                 yield from _find_before_name(text, place)
+                yield from _find_words(text, place)
             name = _ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
@@ -175,7 +183,9 @@ def _choose_hints(lowered: str) -> Sequence[str]:
     return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
 
 
+_AN_APPLICATIONS = re.compile(rf"(?:{_OF_APPLICATION})\Z", re.IGNORECASE)
 _LOGIN_ABOVE = re.compile(
+    r"session[\"')]{0,3}\(\{\s{0,8}\Z|"
     r"\b(?:login|user(?:name)?|user_?id"
     r"|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
     re.IGNORECASE,
@@ -194,16 +204,18 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
         return
-    told = _first_strong(match) if match["verb"] else None
-    if told is not None:
-        yield Span(*told, "password", "<secret:password>")
+    strong = _first_strong(match) if match["verb"] else None
+    if strong is not None:
+        yield Span(*strong, "password", "<secret:password>")
         return
     if _ABOUT_PASSWORDS.search(_RESET_TO.sub("", match["verb"] or "")):
         return
     if match["short"] and not _may_be_short(text, match):
         return
-    if (match["name"] or "").lower() == "secret" and not _LOGIN_ABOVE.search(
-        text, max(0, start - 80), start
+    if (
+        (match["name"] or "").lower() == "secret"
+        and not _AN_APPLICATIONS.search(text, max(0, start - 10), start)
+        and not _LOGIN_ABOVE.search(text, max(0, start - 80), start)
     ):
         return
     group = "quoted" if match["quoted"] is not None else "bare"
@@ -352,6 +364,21 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
         or after not in ("", "\n", "\r")
         or ("_" in value and not _WORD_AND_NUMBER.match(value))
     )
+
+
+_PASSPHRASE = re.compile(
+    r"passphrase\w{0,8}[\"'`]{0,1}(?:\s?[:=]|\s(?:is|was|are|ist|lautet|est|es))?\s?"
+    r"(?P<quote>[\"'`\u201c\u201e\u00ab])(?P<words>[a-z]{3,12}(?:[ -][a-z]{3,12}){2,7})"
+    r"[\"'`\u201c\u201d\u00bb]",
+    re.IGNORECASE,
+)
+
+
+def _find_words(text: str, place: int) -> Iterator[Span]:
+    """The words of `the passphrase is "…"`: a sentence has other signs, or is not in quotes."""
+    match = _PASSPHRASE.match(text, place)
+    if match is not None and match["words"].islower():
+        yield Span(*match.span("words"), "password", "<secret:password>")
 
 
 _BEFORE_NAME = re.compile(

@@ -193,6 +193,8 @@ def _find_number(
     if written.startswith("+ ") and _SUM_BEFORE.search(text, max(0, first - 2), first):
         return None
     touched = _TOUCHING_AFTER.match(text, stop)
+    if touched and touched[0][0] == "," and NAMED_COLUMN.search(find_head(text, first)):
+        touched = None  # A row of numbers and dates.
     if _is_other_number(written) or (touched and not _NEXT_LABEL.match(text, stop)):
         return None
     named_before = _is_named_before(text, first)

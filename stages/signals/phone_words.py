@@ -20,7 +20,7 @@ _NAME_PHRASES = (
     r"(?:my|our|board|tel|mob|ph|office|shop|res|resi) (?:no|num|nos?|#)|(?:to|from|dest|src"
     r"|contact|alt)_?"
     r"(?:number|num|no|phone|msisdn)|contact (?:no|nos|nr|number|numbers)|port\."
-    r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação"
+    r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação|(?:me )?lig[au]e?r? (?:no|pra|para)"
     r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
     r"|(?:(?:my|our) (?:new )?|new )(?:digits|number)(?: btw| now| here)?"
     r"|(?:meine?|unsere?|seine|ihre|deine) (?:\w+ )?nummer"

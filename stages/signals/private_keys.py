@@ -18,6 +18,7 @@ _HEAD = re.compile(
     r"-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?)-----"
     r"|---- BEGIN (SSH2 (?:ENCRYPTED )?PRIVATE KEY) ----"
 )
+_INDENTED = re.compile(r"\n[ \t]+")
 _KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]")
 _PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}[ \t]*((?:\r?\n|(?:\\r)?\\n)[ \t>]{0,12})")
 _BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{4,76}={0,2}(?![A-Za-z0-9+/=:-])")
@@ -60,6 +61,7 @@ def _is_key(body: str) -> bool:
 
     30 bytes are the least that a private key (Ed25519) takes.
     """
+    body = _INDENTED.sub("\n", body)
     letters = len(_KEY_CHARACTERS.findall(body))
     return letters >= 40 and "..." not in body and body.count(" ") * 8 < len(body)
 

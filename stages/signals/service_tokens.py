@@ -88,6 +88,7 @@ _TWO_PARTS = (
     ("HRKU-", r"HRKU-" + _UUID),
     ("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),
     ("sdk-", r"sdk-" + _UUID),
+    ("sk-lf-", r"sk-lf-" + _UUID),
     ("sgp_", r"sgp_[0-9a-f]{16}_[0-9a-f]{40}"),
     ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     ("FLWSECK", r"FLWSECK(?:_TEST)?-[0-9a-fA-F]{12,40}(?:-X)?"),
