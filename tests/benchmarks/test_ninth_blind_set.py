@@ -281,8 +281,10 @@ def der_end(content: bytes) -> int:
     if content[1] < 128:
         return 2 + content[1]
     count = content[1] & 127
+    length = int.from_bytes(content[2 : 2 + count], "big")
     assert content[2], "a length in DER has no leading zero"
-    return 2 + count + int.from_bytes(content[2 : 2 + count], "big")
+    assert length > 127, "a short length in DER takes one byte"
+    return 2 + count + length
 
 
 def test_private_keys_in_pem_are_whole_der_sequences_or_openssh_keys() -> None:
