@@ -113,11 +113,11 @@ class _Folder(LocalBackend):
     """A folder that need not survive a power cut: a test makes thousands of files."""
 
     @contextmanager
-    def create(self, path: str) -> Iterator[HashingWriter]:
+    def create(self, path: str, *, block: int = 0) -> Iterator[HashingWriter]:
         target = self.local_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(target, "wb") as raw:
-            yield HashingWriter(raw)
+            yield HashingWriter(raw, block)
 
 
 def output(folder: Path, name: str) -> ShardOutput:
