@@ -66,19 +66,21 @@ REAL = (
 )
 
 
+LATER_SETS: tuple[tuple[int, ModuleType], ...] = (
+    (THIRD_BLIND_SEED, third_blind_set),
+    (FOURTH_BLIND_SEED, fourth_blind),
+    (FIFTH_BLIND_SEED, fifth_blind),
+    (SIXTH_BLIND_SEED, sixth_blind),
+    (SEVENTH_BLIND_SEED, seventh_blind),
+    (EIGHTH_BLIND_SEED, eighth_blind),
+    (NINTH_BLIND_SEED, ninth_blind),
+)
+"""The first seed of each, ascending."""
+
+
 def later_set(seed: int) -> ModuleType:
     """The third blind set or a later one, by a seed that draws from it."""
-    if seed >= NINTH_BLIND_SEED:
-        return ninth_blind
-    if seed >= EIGHTH_BLIND_SEED:
-        return eighth_blind
-    if seed >= SEVENTH_BLIND_SEED:
-        return seventh_blind
-    if seed >= SIXTH_BLIND_SEED:
-        return sixth_blind
-    if seed >= FIFTH_BLIND_SEED:
-        return fifth_blind
-    return fourth_blind if seed >= FOURTH_BLIND_SEED else third_blind_set
+    return [one for first, one in LATER_SETS if seed >= first][-1]
 
 
 def kinds_of(seed: int) -> Sequence[str]:

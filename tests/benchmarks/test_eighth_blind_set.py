@@ -1,4 +1,4 @@
-"""The eighth blind set holds what it says: counts, places, checksums. No rule runs here."""
+"""The eighth blind set holds what it says: forms and checksums. No rule runs here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import ipaddress
 import json
 import random
 import re
+from functools import partial
 
-import pytest
-
-from tests.benchmarks.eighth_blind import CARRIED, KINDS, MAKERS, TEXTS, make_cases, templates_of
+from tests.benchmarks.blind_set import values_of
+from tests.benchmarks.eighth_blind import SET
 from tests.benchmarks.eighth_blind.keys import (
     KEY_BYTES,
     bech32_checksum,
@@ -29,12 +29,10 @@ from tests.benchmarks.eighth_blind.personal import (
     make_phone,
 )
 from tests.benchmarks.eighth_blind.services import NAMED_ONLY, SERVICES, crc_base62, make_key
-from tests.benchmarks.redaction import kinds_of, later_set
-from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.sixth_blind.templates import load, slots_of
 from tests.benchmarks.splits import EIGHTH_BLIND_SEED
 
-SEED = EIGHTH_BLIND_SEED
+positives = partial(SET.positives, seed=EIGHTH_BLIND_SEED)
+negatives = partial(SET.negatives, seed=EIGHTH_BLIND_SEED)
 # lengths of the IBAN registry (SWIFT, release 99)
 _BY_LENGTH = {
     15: "NO", 16: "BE", 18: "NL DK FI", 19: "SI", 20: "AT LU EE LT", 21: "CH HR LV",
@@ -42,21 +40,6 @@ _BY_LENGTH = {
     31: "MT",
 }  # fmt: skip
 IBAN_LENGTHS = {country: size for size, names in _BY_LENGTH.items() for country in names.split()}
-
-
-def values_of(case: Case) -> list[str]:
-    """The labelled parts of a text."""
-    return [case.text[start:end] for start, end in case.values]
-
-
-def positives(kind: str) -> list[Case]:
-    """Texts of a kind with values."""
-    return [case for case in make_cases(kind, SEED) if case.values]
-
-
-def negatives(kind: str) -> list[Case]:
-    """Texts of a kind without a value."""
-    return [case for case in make_cases(kind, SEED) if not case.values]
 
 
 def luhn_valid(digits: str) -> bool:
@@ -75,75 +58,6 @@ def iban_valid(text: str) -> bool:
         value = str(int(character, 36))
         remainder = (remainder * 10 ** len(value) + int(value)) % 97
     return len(compact) == IBAN_LENGTHS.get(compact[:2]) and remainder == 1
-
-
-def test_runner_draws_from_this_set_by_its_seed() -> None:
-    assert kinds_of(SEED) == KINDS
-    assert later_set(SEED).make_cases is make_cases
-    assert later_set(SEED - 1).make_cases is not make_cases
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_kind_has_200_positives_and_200_hard_negatives_of_40_templates_each(kind: str) -> None:
-    cases = make_cases(kind, SEED)
-    assert len({case.text for case in cases}) == 400
-    assert [bool(case.values) for case in cases] == [True] * 200 + [False] * 200
-    for positive in (True, False):
-        assert len({template.text for template in templates_of(kind, positive)}) >= 40
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_spans_lie_inside_the_text_apart_and_without_blanks_at_their_ends(kind: str) -> None:
-    for case in positives(kind):
-        ends = [0, *(end for _, end in case.values)]
-        assert all(end <= start for end, (start, _) in zip(ends, case.values, strict=False))
-        assert ends[-1] <= len(case.text)
-        assert all(value and value == value.strip() for value in values_of(case))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_slot_is_left_in_a_text(kind: str) -> None:
-    for case in make_cases(kind, SEED):
-        assert not re.search(r"[\x02\x03]|<<!?[a-z]\w*[:.@>]", case.text), case.text
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_seed_gives_equal_bytes_and_another_seed_gives_others(kind: str) -> None:
-    assert make_cases(kind, SEED) == make_cases(kind, SEED)
-    assert make_cases(kind, SEED) != make_cases(kind, SEED + 1)
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "carriers"])
-def test_templates_name_known_makers_and_label_positives_alone(kind: str) -> None:
-    for template in load(kind, TEXTS):
-        slots = slots_of(template.text)
-        assert {name for name, _ in slots} <= set(MAKERS), template.text
-        assert any(marked for _, marked in slots) == (template.sign != "-"), template.text
-
-
-def test_frames_have_one_body_and_label_nothing() -> None:
-    for frame in load("frames", TEXTS):
-        slots = slots_of(frame.text)
-        assert [name for name, _ in slots].count("BODY") == 1
-        assert {name for name, _ in slots} <= {*MAKERS, "BODY"}
-        assert not any(marked for _, marked in slots)
-
-
-def test_carriers_serve_their_kinds_with_both_signs() -> None:
-    for kind in sorted(CARRIED):
-        carriers = load("carriers", TEXTS)
-        assert all(set(carriers) <= set(templates_of(kind, side)) for side in (True, False))
-
-
-def test_unknown_kind_is_rejected() -> None:
-    with pytest.raises(ValueError):
-        make_cases("passport", SEED)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_negative_holds_a_value_of_a_positive(kind: str) -> None:
-    values = {value for case in positives(kind) for value in values_of(case)}
-    assert not [case for case in negatives(kind) for value in values if value in case.text]
 
 
 def test_emails_are_all_labelled_and_outside_the_reserved_domains() -> None:
@@ -178,17 +92,6 @@ def test_phones_are_labelled_whole_and_avoid_the_ranges_kept_for_fiction() -> No
         for start, end in case.values:
             around = case.text[max(0, start - 1) : start] + case.text[end : end + 1]
             assert not re.search(r"\d", around)
-
-
-def test_ip_positives_are_public_addresses_of_one_machine() -> None:
-    families = set()
-    for case in positives("ip"):
-        for value in values_of(case):
-            address = ipaddress.ip_address(value)
-            families.add(address.version)
-            assert address.is_global
-            assert not address.is_multicast
-    assert families == {4, 6}
 
 
 def test_addresses_beside_an_ip_value_are_labelled_too() -> None:

@@ -1,4 +1,4 @@
-"""The seventh blind set holds what it says: counts, places, checksums. No rule runs here."""
+"""The seventh blind set holds what it says: forms and checksums. No rule runs here."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import ipaddress
 import json
 import random
 import re
+from functools import partial
 
-import pytest
-
-from tests.benchmarks.redaction import kinds_of, later_set
-from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.seventh_blind import CARRIED, KINDS, MAKERS, TEXTS, make_cases, templates_of
+from tests.benchmarks.blind_set import values_of
+from tests.benchmarks.seventh_blind import SET
 from tests.benchmarks.seventh_blind.credentials import (
     KEY_BYTES,
     bech32_checksum,
@@ -35,10 +33,10 @@ from tests.benchmarks.seventh_blind.services import (
     crc_hex,
     make_key,
 )
-from tests.benchmarks.sixth_blind.templates import load, slots_of
 from tests.benchmarks.splits import SEVENTH_BLIND_SEED
 
-SEED = SEVENTH_BLIND_SEED
+positives = partial(SET.positives, seed=SEVENTH_BLIND_SEED)
+negatives = partial(SET.negatives, seed=SEVENTH_BLIND_SEED)
 
 # test numbers that Stripe and the networks publish, and examples of the IBAN registry and of banks
 PUBLISHED_CARDS = {
@@ -70,75 +68,6 @@ _COUNTRIES = {
 IBAN_LENGTHS = {c: length for length, codes in _COUNTRIES.items() for c in codes.split()}
 
 
-def values_of(case: Case) -> list[str]:
-    return [case.text[start:end] for start, end in case.values]
-
-
-def positives(kind: str) -> list[Case]:
-    return [case for case in make_cases(kind, SEED) if case.values]
-
-
-def negatives(kind: str) -> list[Case]:
-    return [case for case in make_cases(kind, SEED) if not case.values]
-
-
-def test_runner_draws_from_this_set_by_its_seed() -> None:
-    assert kinds_of(SEED) == KINDS
-    assert later_set(SEED).make_cases is make_cases
-    assert later_set(SEED - 1).make_cases is not make_cases
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_kind_has_200_positives_and_200_hard_negatives_of_40_templates_each(kind: str) -> None:
-    cases = make_cases(kind, SEED)
-    assert len({case.text for case in cases}) == 400
-    assert [bool(case.values) for case in cases] == [True] * 200 + [False] * 200
-    for positive in (True, False):
-        assert len({template.text for template in templates_of(kind, positive)}) >= 40
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_spans_lie_inside_the_text_apart_and_without_blanks_at_their_ends(kind: str) -> None:
-    for case in positives(kind):
-        ends = [0, *(end for _, end in case.values)]
-        assert all(end <= start for end, (start, _) in zip(ends, case.values, strict=False))
-        assert ends[-1] <= len(case.text)
-        assert all(value and value == value.strip() for value in values_of(case))
-    for case in make_cases(kind, SEED):
-        assert not re.search(r"[\x02\x03]|<<!?\w+(:|>>)", case.text)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_seed_gives_equal_bytes_and_another_seed_gives_others(kind: str) -> None:
-    assert make_cases(kind, SEED) == make_cases(kind, SEED)
-    assert make_cases(kind, SEED) != make_cases(kind, SEED + 1)
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "carriers"])
-def test_templates_name_known_makers_and_label_positives_alone(kind: str) -> None:
-    for template in load(kind, TEXTS):
-        slots = slots_of(template.text)
-        assert {name for name, _ in slots} <= set(MAKERS), template.text
-        assert any(marked for _, marked in slots) == (template.sign != "-"), template.text
-
-
-def test_frames_have_one_body_and_label_nothing() -> None:
-    for frame in load("frames", TEXTS):
-        assert [name for name, _ in slots_of(frame.text)].count("BODY") == 1
-        assert not any(marked for _, marked in slots_of(frame.text))
-
-
-def test_unknown_kind_is_rejected() -> None:
-    with pytest.raises(ValueError):
-        make_cases("passport", SEED)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_negative_holds_a_value_of_a_positive(kind: str) -> None:
-    values = {value for case in positives(kind) for value in values_of(case)}
-    assert not [case for case in negatives(kind) for value in values if value in case.text]
-
-
 def test_emails_are_all_labelled_and_outside_the_reserved_domains() -> None:
     reserved = re.compile(r"(^|\.)(example\.\w+|example|test|invalid|localhost)$")
     for case in positives("email"):
@@ -166,17 +95,6 @@ def test_phones_avoid_the_ranges_kept_for_fiction() -> None:
     assert not [
         n for country, range_ in fiction.items() for n in numbers[country] if re.search(range_, n)
     ]
-
-
-def test_ip_positives_are_public_addresses_of_one_machine() -> None:
-    families = set()
-    for case in positives("ip"):
-        for value in values_of(case):
-            address = ipaddress.ip_address(value)
-            families.add(address.version)
-            assert address.is_global
-            assert not address.is_multicast
-    assert families == {4, 6}
 
 
 def test_ip_negatives_hold_no_public_ipv6_address() -> None:
@@ -328,12 +246,6 @@ def test_keys_of_many_services_are_drawn() -> None:
     values = [value for case in positives("provider_key") for value in values_of(case)]
     heads = {value[:3] for value in values}
     assert len(heads & {key[:3] for key in (make_key(random.Random(0), s) for s in SERVICES)}) >= 30
-
-
-def test_carriers_serve_their_kinds_with_both_signs() -> None:
-    for kind in sorted(CARRIED):
-        carriers = load("carriers", TEXTS)
-        assert all(set(carriers) <= set(templates_of(kind, side)) for side in (True, False))
 
 
 def test_parts_of_broken_tokens_lie_apart_and_make_one_token() -> None:

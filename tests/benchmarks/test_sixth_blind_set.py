@@ -1,18 +1,15 @@
-"""The sixth blind set holds what it says: counts, places, checksums. No rule runs here."""
+"""The sixth blind set holds what it says: forms and checksums. No rule runs here."""
 
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import random
 import re
+from functools import partial
 
-import pytest
-
-from tests.benchmarks.redaction import kinds_of, later_set
-from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.sixth_blind import CARRIED, KINDS, MAKERS, make_cases, templates_of
+from tests.benchmarks.blind_set import values_of
+from tests.benchmarks.sixth_blind import SET
 from tests.benchmarks.sixth_blind.personal import (
     COUNTRIES,
     iban_valid,
@@ -21,71 +18,10 @@ from tests.benchmarks.sixth_blind.personal import (
     make_phone,
 )
 from tests.benchmarks.sixth_blind.services import SERVICES, crc_base62, crc_hex
-from tests.benchmarks.sixth_blind.templates import load, slots_of
 from tests.benchmarks.splits import SIXTH_BLIND_SEED
 
-SEED = SIXTH_BLIND_SEED
-
-
-def values_of(case: Case) -> list[str]:
-    return [case.text[start:end] for start, end in case.values]
-
-
-def positives(kind: str) -> list[Case]:
-    return [case for case in make_cases(kind, SEED) if case.values]
-
-
-def test_runner_draws_from_this_set_by_its_seed() -> None:
-    assert kinds_of(SEED) == KINDS
-    assert later_set(SEED - 1).KINDS == KINDS
-    assert later_set(SEED - 1).make_cases is not make_cases
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_kind_has_200_positives_and_200_hard_negatives_of_40_templates_each(kind: str) -> None:
-    cases = make_cases(kind, SEED)
-    assert len({case.text for case in cases}) == 400
-    assert [bool(case.values) for case in cases] == [True] * 200 + [False] * 200
-    assert all(len(templates_of(kind, positive)) >= 40 for positive in (True, False))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_spans_lie_inside_the_text_apart_and_without_blanks_at_their_ends(kind: str) -> None:
-    for case in positives(kind):
-        ends = [0, *(end for _, end in case.values)]
-        assert all(end <= start for end, (start, _) in zip(ends, case.values, strict=False))
-        assert ends[-1] <= len(case.text)
-        assert all(value and value == value.strip() for value in values_of(case))
-        assert not re.search(r"[\x02\x03]|<<!?\w+(:[^<>]*)?>>", case.text)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_seed_gives_equal_bytes_and_another_seed_gives_others(kind: str) -> None:
-    assert make_cases(kind, SEED) == make_cases(kind, SEED)
-    assert make_cases(kind, SEED) != make_cases(kind, SEED + 1)
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "carriers"])
-def test_templates_name_known_makers_and_label_positives_alone(kind: str) -> None:
-    for template in load(kind):
-        slots = slots_of(template.text)
-        assert {name for name, _ in slots} <= set(MAKERS), template.text
-        assert any(marked for _, marked in slots) == (template.sign != "-"), template.text
-
-
-def test_unknown_kind_is_rejected() -> None:
-    with pytest.raises(ValueError):
-        make_cases("passport", SEED)
-
-
-def test_emails_have_a_domain_outside_the_reserved_ones() -> None:
-    reserved = re.compile(r"(^|\.)(example\.\w+|example|test|invalid|localhost)$")
-    for case in positives("email"):
-        for value in values_of(case):
-            local, _, host = value.rpartition("@")
-            assert local
-            assert "." in host
-            assert not reserved.search(host.lower())
+positives = partial(SET.positives, seed=SIXTH_BLIND_SEED)
+negatives = partial(SET.negatives, seed=SIXTH_BLIND_SEED)
 
 
 def test_phones_avoid_the_ranges_kept_for_fiction() -> None:
@@ -94,11 +30,6 @@ def test_phones_avoid_the_ranges_kept_for_fiction() -> None:
     digits = [re.sub(r"\D", "", number) for number in numbers]
     assert all(7 <= len(number) <= 15 for number in digits)
     assert not [number for number in digits if re.search(r"55501\d\d$|2079460|01632960", number)]
-
-
-def test_ip_positives_are_public_and_negatives_label_none() -> None:
-    for case in positives("ip"):
-        assert all(ipaddress.ip_address(value).is_global for value in values_of(case))
 
 
 def test_cards_pass_luhn_with_the_length_of_their_brand() -> None:
@@ -170,13 +101,6 @@ def test_keys_of_services_carry_their_checksums() -> None:
     assert crc_hex(head) == checksum
     # the CRC-32 of "123456789" that every table of checksums gives is cbf43926
     assert crc_hex("123456789") == "2639f4cb"
-
-
-def test_carriers_as_negatives_hold_no_value_of_a_positive() -> None:
-    for kind in sorted(CARRIED):
-        cases = make_cases(kind, SEED)
-        secrets = {value for case in cases for value in values_of(case)}
-        assert not [case for case in cases[200:] for value in secrets if value in case.text]
 
 
 def test_parts_of_broken_tokens_lie_on_several_lines_or_strings() -> None:

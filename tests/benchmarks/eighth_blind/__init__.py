@@ -12,31 +12,14 @@ source code and configuration, in English and a dozen other languages.
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
+from tests.benchmarks.blind_set import KINDS, BlindSet, Maker
 from tests.benchmarks.eighth_blind.credentials import CREDENTIAL_MAKERS
 from tests.benchmarks.eighth_blind.keys import KEY_MAKERS
 from tests.benchmarks.eighth_blind.names import NAME_MAKERS, name_other, name_secret
 from tests.benchmarks.eighth_blind.personal import PERSONAL_MAKERS
 from tests.benchmarks.eighth_blind.words import FILLERS
-from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.sixth_blind.templates import (
-    Maker,
-    Scene,
-    Template,
-    fill,
-    load,
-    put_into_frame,
-)
-
-KINDS = (
-    *("email", "phone", "ip", "card", "iban", "jwt", "private_key", "provider_key", "connection"),
-    *("password", "bearer", "broken_token"),
-)
-CARRIED = frozenset({"jwt", "provider_key", "password"})
-"""Kinds whose names and values fill the shared carriers too."""
-TEXTS = Path(__file__).with_name("texts")
 
 MAKERS: dict[str, Maker] = {
     **FILLERS,
@@ -46,40 +29,7 @@ MAKERS: dict[str, Maker] = {
     **NAME_MAKERS,
 }
 
-__all__ = ["CARRIED", "KINDS", "MAKERS", "TEXTS", "make_cases", "templates_of"]
+SET = BlindSet("eighth", Path(__file__).with_name("texts"), MAKERS, name_secret, name_other)
+make_cases = SET.make_cases
 
-
-def templates_of(kind: str, positive: bool) -> list[Template]:
-    """Templates of a kind's positives or hard negatives, the carriers included."""
-    templates = [part for part in load(kind, TEXTS) if (part.sign == "+") == positive]
-    return templates + list(load("carriers", TEXTS)) if kind in CARRIED else templates
-
-
-def make_cases(kind: str, seed: int, count: int = 200) -> list[Case]:
-    """So many positives of a kind, then so many hard negatives, all different.
-
-    A round goes over all templates in a drawn order and uses each with the chance of its weight.
-    Raises ValueError for an unknown kind.
-    """
-    if kind not in KINDS:
-        raise ValueError(f"no kind of the eighth blind set: {kind}; it has {', '.join(KINDS)}")
-    rng = random.Random(f"eighth {kind} {seed}")
-    cases: dict[str, Case] = {}
-    for positive in (True, False):
-        templates = templates_of(kind, positive)
-        wanted = len(cases) + count
-        while len(cases) < wanted:
-            for template in rng.sample(templates, len(templates)):
-                if len(cases) < wanted and rng.random() < template.weight:
-                    case = _make_case(kind, template, positive, rng)
-                    cases.setdefault(case.text, case)
-    return list(cases.values())
-
-
-def _make_case(kind: str, template: Template, positive: bool, rng: random.Random) -> Case:
-    scene = Scene(rng)
-    if template.sign == "*":
-        (name_secret if positive else name_other)(kind, scene)
-    text, places = fill(template.text, MAKERS, scene, labelled=positive)
-    text, places = put_into_frame(text, places, template.register, MAKERS, scene, TEXTS)
-    return Case(kind, text, tuple(places))
+__all__ = ["KINDS", "SET", "make_cases"]

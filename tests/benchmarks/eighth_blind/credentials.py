@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.eighth_blind.services import WITH_HEAD, make_key
 from tests.benchmarks.eighth_blind.words import (
     ALNUM,
@@ -26,7 +27,6 @@ from tests.benchmarks.eighth_blind.words import (
     make_uuid,
     words_of,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _WORDS = words_of(
     "Fjellrev Trommel Hagelbui Kastanje Bruinvis Zeemeeuw Mlecznik Borowik Lastovka Kobliha "

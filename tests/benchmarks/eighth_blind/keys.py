@@ -12,8 +12,8 @@ import random
 import textwrap
 from collections.abc import Callable
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.eighth_blind.words import BASE58, HEX, draw_from, make_base64
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.eighth_blind.credentials import (
     make_app_secret,
     make_generated,
@@ -21,7 +22,6 @@ from tests.benchmarks.eighth_blind.words import (
     make_uuid,
     words_of,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _JWT_NAMES = words_of(
     "id_token access_token session_jwt service_jwt auth_token sync_jwt refresh_jwt"

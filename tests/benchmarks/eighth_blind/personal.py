@@ -7,6 +7,7 @@ import random
 import re
 from pathlib import Path
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.eighth_blind.words import (
     PEOPLE,
     ascii_of,
@@ -15,7 +16,6 @@ from tests.benchmarks.eighth_blind.words import (
     person_of,
     words_of,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _FREEMAIL = (
     *("gmail.com", "outlook.com", "proton.me", "seznam.cz", "wp.pl", "libero.it", "gmx.at"),

@@ -6,6 +6,7 @@ import base64
 import random
 import string
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.ninth_blind.keys import make_jwt
 from tests.benchmarks.ninth_blind.services import LOWER, make_key
 from tests.benchmarks.ninth_blind.words import (
@@ -18,7 +19,6 @@ from tests.benchmarks.ninth_blind.words import (
     pick,
     split,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 
 def make_password(rng: random.Random, symbols: str = "!.-_*+=^~") -> str:

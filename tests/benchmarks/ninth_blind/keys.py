@@ -11,8 +11,8 @@ import json
 import random
 import textwrap
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.ninth_blind.words import DOMAINS, FIRSTS, HEX, NOUNS, moment, pick, plain
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _SIGNATURES = {"HS256": 32, "RS256": 256, "ES256": 64, "EdDSA": 64, "PS256": 256, "HS512": 64}
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.ninth_blind.credentials import make_password
 from tests.benchmarks.ninth_blind.keys import KEY_MAKERS, make_jwt
 from tests.benchmarks.ninth_blind.services import NAMED, SERVICE_MAKERS, draw_form, make_key
 from tests.benchmarks.ninth_blind.words import FILLERS
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _JWT_NAMES = "id_token|access_token|session_jwt|service_jwt|refresh_token|supabase_service_key|jwt"
 _PASSWORD_NAMES = (

@@ -10,6 +10,7 @@ import ipaddress
 import random
 import string
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.ninth_blind.words import (
     COMMON,
     DOMAINS,
@@ -20,7 +21,6 @@ from tests.benchmarks.ninth_blind.words import (
     pick,
     plain,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 PHONES: dict[str, tuple[str, ...]] = {
     # d is a digit, s one from 2 to 9, a and t codes of areas and of free calls; the writings are

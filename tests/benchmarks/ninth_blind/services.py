@@ -9,8 +9,8 @@ import string
 import uuid
 import zlib
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.ninth_blind.words import ALNUM, HEX, URLSAFE, mixed, pick, split
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 LOWER = string.ascii_lowercase + string.digits
 UPPER = string.ascii_uppercase + string.digits

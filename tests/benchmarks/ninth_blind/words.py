@@ -12,7 +12,7 @@ import unicodedata
 import uuid
 from datetime import UTC, datetime, timedelta
 
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
+from tests.benchmarks.blind_set import Maker, Scene
 
 ALNUM = string.ascii_letters + string.digits
 URLSAFE = ALNUM + "-_"

@@ -9,6 +9,7 @@ import random
 import string
 from collections.abc import Callable
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.seventh_blind.services import SERVICES, make_key, make_webhook
 from tests.benchmarks.seventh_blind.words import (
     ALNUM,
@@ -19,7 +20,6 @@ from tests.benchmarks.seventh_blind.words import (
     WORDS,
     draw,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 _SIGNATURES = {"HS256": 32, "RS256": 256, "ES256": 64, "HS512": 64, "RS512": 256}
 

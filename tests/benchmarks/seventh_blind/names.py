@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.seventh_blind.credentials import (
     encode_json,
     make_jwt,
@@ -14,7 +15,6 @@ from tests.benchmarks.seventh_blind.credentials import (
 )
 from tests.benchmarks.seventh_blind.services import SERVICES, UNFORMED
 from tests.benchmarks.seventh_blind.words import ALNUM, BASE64URL, HEX, WORDS, draw
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 NAME_MAKERS: dict[str, Maker] = {
     "value": lambda scene, _: scene.value,

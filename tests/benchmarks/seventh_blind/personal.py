@@ -8,6 +8,7 @@ import re
 import string
 from collections.abc import Callable
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.seventh_blind.words import (
     COMPANIES,
     FIRST_NAMES,
@@ -16,7 +17,6 @@ from tests.benchmarks.seventh_blind.words import (
     draw,
     slug,
 )
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 
 MAIL_HOSTS = (
     *("gmail.com", "outlook.com", "proton.me", "web.de", "libero.it", "wp.pl", "seznam.cz"),

@@ -6,7 +6,7 @@ import random
 import string
 from uuid import UUID
 
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
+from tests.benchmarks.blind_set import Maker, Scene
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

@@ -39,70 +39,17 @@ What counts as a value, by kind:
 
 from __future__ import annotations
 
-import random
+from pathlib import Path
 
-from tests.benchmarks.redaction_cases import Case
+from tests.benchmarks.blind_set import KINDS, BlindSet, Maker
 from tests.benchmarks.sixth_blind.credentials import CREDENTIAL_MAKERS
 from tests.benchmarks.sixth_blind.names import name_other, name_secret
 from tests.benchmarks.sixth_blind.personal import PERSONAL_MAKERS
-from tests.benchmarks.sixth_blind.templates import (
-    Maker,
-    Scene,
-    Template,
-    fill,
-    load,
-    put_into_frame,
-)
 from tests.benchmarks.sixth_blind.words import FILLERS
-
-KINDS = (
-    *("email", "phone", "ip", "card", "iban", "jwt", "private_key", "provider_key", "connection"),
-    *("password", "bearer", "broken_token"),
-)
-CARRIED = frozenset({"jwt", "provider_key", "password"})
-"""Kinds that fill the shared carriers too."""
-_CARRIER_CHANCE = 0.6
-"""Chance that a round uses a carrier: a kind's own templates are more than half of its texts."""
 
 MAKERS: dict[str, Maker] = {**FILLERS, **PERSONAL_MAKERS, **CREDENTIAL_MAKERS}
 
-__all__ = ["CARRIED", "KINDS", "MAKERS", "make_cases", "templates_of"]
+SET = BlindSet("sixth", Path(__file__).with_name("texts"), MAKERS, name_secret, name_other, 0.6)
+make_cases = SET.make_cases
 
-
-def templates_of(kind: str, positive: bool) -> list[Template]:
-    """Templates of a kind's positives or hard negatives, the carriers included."""
-    templates = [part for part in load(kind) if (part.sign == "+") == positive]
-    return templates + list(load("carriers")) if kind in CARRIED else templates
-
-
-def make_cases(kind: str, seed: int, count: int = 200) -> list[Case]:
-    """So many positives of a kind, then so many hard negatives, all different.
-
-    A round goes over all templates in a drawn order and uses each with the chance of its weight.
-    Raises ValueError for an unknown kind.
-    """
-    if kind not in KINDS:
-        raise ValueError(f"no kind of the sixth blind set: {kind}; it has {', '.join(KINDS)}")
-    rng = random.Random(f"sixth {kind} {seed}")
-    return [case for positive in (True, False) for case in _make_side(kind, positive, count, rng)]
-
-
-def _make_side(kind: str, positive: bool, count: int, rng: random.Random) -> list[Case]:
-    templates, cases = templates_of(kind, positive), dict[str, Case]()
-    while True:
-        for template in rng.sample(templates, len(templates)):
-            chance = template.weight * (_CARRIER_CHANCE if template.sign == "*" else 1.0)
-            if rng.random() < chance:
-                case = _make_case(kind, template, positive, rng)
-                cases.setdefault(case.text, case)
-            if len(cases) == count:
-                return list(cases.values())
-
-
-def _make_case(kind: str, template: Template, positive: bool, rng: random.Random) -> Case:
-    scene = Scene(rng)
-    if template.sign == "*":
-        (name_secret if positive else name_other)(kind, scene)
-    text, places = fill(template.text, MAKERS, scene, labelled=positive)
-    text, places = put_into_frame(text, places, template.register, MAKERS, scene)
-    return Case(kind, text, tuple(places))
+__all__ = ["KINDS", "SET", "make_cases"]

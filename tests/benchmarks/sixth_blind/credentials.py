@@ -14,9 +14,9 @@ import string
 import textwrap
 from collections.abc import Callable
 
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.sixth_blind.personal import DIGITS
 from tests.benchmarks.sixth_blind.services import SERVICES, UNBROKEN, pick_service
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
 from tests.benchmarks.sixth_blind.words import ALNUM, HEX, URLSAFE, b64, chars, mixed
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"

@@ -12,13 +12,13 @@ import re
 import uuid
 from collections.abc import Callable
 
+from tests.benchmarks.blind_set import Scene
 from tests.benchmarks.sixth_blind.credentials import (
     base64url,
     make_jwt,
     make_password,
 )
 from tests.benchmarks.sixth_blind.services import SERVICES, pick_service
-from tests.benchmarks.sixth_blind.templates import Scene
 from tests.benchmarks.sixth_blind.words import ALNUM, HEX, b64, chars, mixed, words_in
 
 _JWT_NAMES = (

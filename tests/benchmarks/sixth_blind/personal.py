@@ -12,7 +12,7 @@ import random
 import re
 import string
 
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
+from tests.benchmarks.blind_set import Maker, Scene
 from tests.benchmarks.sixth_blind.words import PROVIDERS, chars, domain, first, last
 
 DIGITS = string.digits

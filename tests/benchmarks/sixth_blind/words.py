@@ -9,7 +9,7 @@ import string
 import uuid
 from collections.abc import Callable
 
-from tests.benchmarks.sixth_blind.templates import Maker, Scene
+from tests.benchmarks.blind_set import Maker, Scene
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

@@ -1,0 +1,144 @@
+"""What holds of every blind set from the sixth on: counts, places, templates. No rule runs here.
+
+Checksums and forms of a set's own makers are in the test of that set.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import cache
+
+import pytest
+
+from tests.benchmarks import eighth_blind, ninth_blind, seventh_blind, sixth_blind
+from tests.benchmarks.blind_set import CARRIED, KINDS, BlindSet, load, slots_of, values_of
+from tests.benchmarks.redaction import LATER_SETS, kinds_of, later_set
+from tests.benchmarks.redaction_cases import Case
+from tests.benchmarks.splits import (
+    EIGHTH_BLIND_SEED,
+    NINTH_BLIND_SEED,
+    SEVENTH_BLIND_SEED,
+    SIXTH_BLIND_SEED,
+)
+
+SETS = {
+    SIXTH_BLIND_SEED: sixth_blind.SET,
+    SEVENTH_BLIND_SEED: seventh_blind.SET,
+    EIGHTH_BLIND_SEED: eighth_blind.SET,
+    NINTH_BLIND_SEED: ninth_blind.SET,
+}
+every_set = pytest.mark.parametrize("seed", SETS, ids=[one.ordinal for one in SETS.values()])
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@cache
+def cases(seed: int, kind: str) -> tuple[Case, ...]:
+    """The texts of a kind, positives first."""
+    return tuple(SETS[seed].make_cases(kind, seed))
+
+
+def all_values(seed: int, kind: str) -> list[str]:
+    return [value for case in cases(seed, kind) for value in values_of(case)]
+
+
+def test_seeds_of_sets_ascend() -> None:
+    firsts = [first for first, _ in LATER_SETS]
+    assert firsts == sorted(set(firsts))
+
+
+@every_set
+def test_the_runner_draws_from_a_set_by_its_seed(seed: int) -> None:
+    assert kinds_of(seed) == KINDS
+    assert later_set(seed).SET is SETS[seed]
+    assert later_set(seed + 1).SET is SETS[seed]
+    assert getattr(later_set(seed - 1), "SET", None) is not SETS[seed]
+
+
+@every_set
+@every_kind
+def test_a_kind_has_200_positives_and_200_hard_negatives_of_40_templates_each(
+    seed: int, kind: str
+) -> None:
+    drawn = cases(seed, kind)
+    assert len({case.text for case in drawn}) == 400
+    assert [bool(case.values) for case in drawn] == [True] * 200 + [False] * 200
+    for positive in (True, False):
+        assert len({one.text for one in SETS[seed].templates_of(kind, positive)}) >= 40
+
+
+@every_set
+@every_kind
+def test_spans_lie_inside_the_text_apart_and_without_blanks_at_their_ends(
+    seed: int, kind: str
+) -> None:
+    for case in cases(seed, kind):
+        ends = [0, *(end for _, end in case.values)]
+        assert all(end <= start for end, (start, _) in zip(ends, case.values, strict=False))
+        assert ends[-1] <= len(case.text)
+        assert all(value and value == value.strip() for value in values_of(case))
+        assert not re.search(r"[\x02\x03]|<<!?\w+(:[^<>]*)?>>", case.text), case.text
+
+
+@every_set
+@every_kind
+def test_a_seed_gives_equal_bytes_and_another_seed_gives_others(seed: int, kind: str) -> None:
+    one: BlindSet = SETS[seed]
+    assert tuple(one.make_cases(kind, seed)) == cases(seed, kind)
+    assert tuple(one.make_cases(kind, seed + 1)) != cases(seed, kind)
+
+
+@every_set
+@pytest.mark.parametrize("name", [*KINDS, "carriers"])
+def test_templates_name_known_makers_and_label_positives_alone(seed: int, name: str) -> None:
+    for template in load(name, SETS[seed].texts):
+        slots = slots_of(template.text)
+        assert {maker for maker, _ in slots} <= set(SETS[seed].makers), template.text
+        assert any(marked for _, marked in slots) == (template.sign != "-"), template.text
+
+
+@every_set
+def test_frames_have_one_body_and_label_nothing(seed: int) -> None:
+    for frame in load("frames", SETS[seed].texts):
+        slots = slots_of(frame.text)
+        assert [name for name, _ in slots].count("BODY") == 1
+        assert {name for name, _ in slots} <= {*SETS[seed].makers, "BODY"}
+        assert not any(marked for _, marked in slots)
+
+
+@every_set
+def test_carriers_serve_their_kinds_with_both_signs(seed: int) -> None:
+    carriers = set(load("carriers", SETS[seed].texts))
+    for kind in sorted(CARRIED):
+        assert all(carriers <= set(SETS[seed].templates_of(kind, side)) for side in (True, False))
+
+
+@every_set
+def test_an_unknown_kind_is_refused(seed: int) -> None:
+    with pytest.raises(ValueError, match="no kind of the"):
+        SETS[seed].make_cases("passport", seed)
+
+
+@every_set
+@every_kind
+def test_no_negative_holds_a_value_of_a_positive(seed: int, kind: str) -> None:
+    values = set(all_values(seed, kind))
+    negatives = [case for case in cases(seed, kind) if not case.values]
+    assert not [case for case in negatives for value in values if value in case.text]
+
+
+@every_set
+def test_emails_are_outside_the_reserved_domains(seed: int) -> None:
+    reserved = re.compile(r"(^|\.)(example\.\w+|example|test|invalid|localhost)$")
+    for value in all_values(seed, "email"):
+        local, _, host = value.rpartition("@")
+        assert local
+        assert "." in host
+        assert not reserved.search(host.lower())
+
+
+@every_set
+def test_ip_positives_are_public_addresses_of_one_machine(seed: int) -> None:
+    addresses = [ipaddress.ip_address(value) for value in all_values(seed, "ip")]
+    assert {address.version for address in addresses} == {4, 6}
+    assert all(address.is_global and not address.is_multicast for address in addresses)
