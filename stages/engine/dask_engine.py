@@ -34,7 +34,7 @@ from typing import Any
 from artifacts_schema.errors import IngotError
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
-from stages.engine.dask_client import START, connect, silence_dask
+from stages.engine.dask_client import CONNECT_SECONDS, START, connect, silence_dask
 from stages.engine.dask_cluster import Scheduler
 from stages.engine.dask_worker import (
     FOLDER,
@@ -67,7 +67,8 @@ LEAVE_SECONDS = 2.0
 IN_FLIGHT = 4096
 """Calls that wait in the scheduler or are worked on, at most."""
 RETURN_SECONDS = 2.0
-"""How long one that went away may take to answer, each time it is tried; a stop waits as long."""
+"""How long one that went away may take to answer the first try; each later one twice as long, up to
+CONNECT_SECONDS. A stop waits as long."""
 _NAMED = 5
 """Workers that an error names."""
 _AT_WORK = ("executing", "long-running", "cancelled", "resumed")
@@ -170,6 +171,7 @@ class DaskWorkers:
         """Shard and payload of calls that wait for a scheduler."""
         self._lost: tuple[float, str] | None = None
         """Since when there is no scheduler, and why."""
+        self._return_seconds = RETURN_SECONDS
         self._open = False
         self._begin = self._looked = self._last_worker = time.monotonic()
         self._silenced = silence_dask()
@@ -297,14 +299,16 @@ class DaskWorkers:
         cluster, now = self._cluster, time.monotonic()
         try:
             cluster.scheduler = cluster.find()
-            self._client = connect(cluster.scheduler, RETURN_SECONDS)
-        except IngotError:
+            self._client = connect(cluster.scheduler, self._return_seconds)
+        except IngotError as error:
             if now - since >= cluster.absent_seconds:
-                raise self._missing(reason) from None
+                raise self._missing(f"{reason}; since then {error.what}") from None
+            self._return_seconds = min(2 * self._return_seconds, CONNECT_SECONDS)
             time.sleep(min(seconds, LOOK_SECONDS))
             return False
         cluster.log.warning("the Dask scheduler %s is there again", cluster.scheduler.address)
-        self._lost, self._begin, self._last_worker = None, time.monotonic(), time.monotonic()
+        self._lost, self._return_seconds = None, RETURN_SECONDS
+        self._begin = self._last_worker = time.monotonic()
         self._refused.clear()
         unsent, self._unsent = self._unsent, []
         for item, payload in unsent:

@@ -165,14 +165,14 @@ def test_a_scheduler_that_comes_back_goes_on_with_the_work(squares, expected, tm
             where = {"scheduler": None, "scheduler_file": str(own.file)}
 
         def run():
-            made.append(squares("", "ends the scheduler", "", absent_seconds=60, **where))
+            made.append(squares("", "ends the scheduler", "", absent_seconds=240, **where))
 
         thread = threading.Thread(target=run)
         thread.start()
         own.scheduler.wait(60)
         own.start_scheduler(own.address if named == "address" else None)
         own.worker("--nthreads", "1", nanny=False)
-        thread.join(120)
+        thread.join(300)
     assert made[0].outputs == expected(3)
     assert "1" in squares.starts()
 
