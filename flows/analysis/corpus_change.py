@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Conservation
-from flows.analysis.corpus_tables import CorpusTables, Decision, Flow, Volume, open_database
+from flows.analysis.corpus_database import open_database
+from flows.analysis.corpus_tables import CorpusTables, Decision, Flow, Volume
 from flows.analysis.drift import DriftTable, measure_drift
 from flows.analysis.run_corpus import RunCorpus
 from flows.analysis.snapshot_copies import Copies, count_copies

@@ -6,29 +6,23 @@ counts are exact.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from artifacts_schema.kinds import sidecar_folder
+from flows.analysis.corpus_database import CorpusDatabase
 from flows.analysis.run_corpus import (
     COLLECTED,
     DescribedDocuments,
     RunCorpus,
     described_documents,
-    local_paths,
     signal_fields,
 )
 from stages.engine.page import Artifact
 from stages.engine.tally import languages
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 KEPT = "kept"
 
@@ -104,22 +98,6 @@ class Decision:
     documents: int
 
 
-@contextmanager
-def open_database(memory: int) -> Iterator[DuckDBPyConnection]:
-    """A database in a folder that goes at the end; `memory` bytes of it are held in memory."""
-    with tempfile.TemporaryDirectory(prefix="ingot-corpus-") as folder:
-        settings: dict[str, Any] = {
-            "threads": 1,
-            "memory_limit": f"{memory >> 20}MiB",
-            "temp_directory": folder,
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        with duckdb.connect(f"{folder}/corpus.duckdb", config=settings) as connection:
-            yield connection
-
-
 _CAUSE = """
     CASE
       WHEN was = 'kept' AND now = 'kept' THEN $stayed
@@ -145,7 +123,7 @@ _CAUSES = {
 class CorpusTables:
     """The tables of the database: documents decided on, their tokens, and both sides joined."""
 
-    def __init__(self, database: DuckDBPyConnection) -> None:
+    def __init__(self, database: CorpusDatabase) -> None:
         self.database = database
         self.filters: dict[str, int] = {}
         self.packs: dict[str, int] = {}
@@ -164,24 +142,21 @@ class CorpusTables:
             if manifest.key not in self.filters:
                 self.filters[manifest.key] = len(self.filters)
                 self._read_ledger(Artifact(corpus.store, manifest), self.filters[manifest.key])
-            self._insert("parts", side, self.filters[manifest.key])
+            self.database.insert("parts", [(side, self.filters[manifest.key])])
         for manifest in corpus.packs.values():
             if manifest.key not in self.packs:
                 self.packs[manifest.key] = len(self.packs)
                 self._read_tokens(Artifact(corpus.store, manifest), self.packs[manifest.key])
-            self._insert("packs", side, self.packs[manifest.key])
-
-    def _insert(self, table: str, *values: int) -> None:
-        self.database.execute(f"INSERT INTO {table} VALUES (?, ?)", values)
+            self.database.insert("packs", [(side, self.packs[manifest.key])])
 
     def _read_ledger(self, artifact: Artifact, number: int) -> None:
         """One row a document, joined with what is still available of documents and signals."""
         ledger = artifact.output("ledger")
         for place, described in enumerate(described_documents(artifact)):
-            paths = local_paths(ledger, f"{sidecar_folder(described.digest)}/*.parquet")
+            paths = self.database.tables(ledger, f"{sidecar_folder(described.digest)}/*.parquet")
             if not paths:
                 continue
-            names, joins, values = _columns(described)
+            names, joins, values = _columns(self.database, described)
             self.database.execute(
                 f"INSERT INTO decided SELECT {number}, {place}, l.doc_id, {names['snapshot']}, "
                 f"{names['source']}, {names['language']}, coalesce(l.reason, 'kept'), l.partner, "
@@ -194,7 +169,7 @@ class CorpusTables:
             path
             for name, output in artifact.manifest.outputs.items()
             if output.kind == "token_shards"
-            for path in local_paths(artifact.output(name), "*/*.index.parquet")
+            for path in self.database.tables(artifact.output(name), "*/*.index.parquet")
         ]
         if paths:
             self.database.execute(
@@ -296,7 +271,9 @@ class CorpusTables:
             yield Decision(snapshot, source, named[language], reason, documents)
 
 
-def _columns(described: DescribedDocuments) -> tuple[dict[str, str], str, dict[str, Any]]:
+def _columns(
+    database: CorpusDatabase, described: DescribedDocuments
+) -> tuple[dict[str, str], str, dict[str, Any]]:
     """What a document's columns are read from: expressions by name, joins, and their values."""
     names = dict.fromkeys(("snapshot", "source"), _quoted(COLLECTED))
     languages, joins, values = [], "", dict[str, Any]()
@@ -306,13 +283,13 @@ def _columns(described: DescribedDocuments) -> tuple[dict[str, str], str, dict[s
         if not present:
             continue  # Scores of a model alone.
         joins += f" LEFT JOIN read_parquet($s{number}) s{number} ON s{number}.doc_id = l.doc_id"
-        values[f"s{number}"] = local_paths(source)
+        values[f"s{number}"] = database.tables(source)
         size = f"s{number}.bytes" if "bytes" in present else size
         languages += [f"s{number}.language"] if "language" in present else []
     if described.documents is not None:
         names = {"snapshot": "d.snapshot", "source": "d.source"}
         joins += " LEFT JOIN read_parquet($documents) d ON d.doc_id = l.doc_id"
-        values["documents"] = local_paths(described.documents)
+        values["documents"] = database.tables(described.documents)
         languages.append("d.language")
     language = f"coalesce({', '.join([*languages, 'NULL'])})"
     return {**names, "language": language, "bytes": size}, joins, values

@@ -13,26 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from flows.analysis.corpus_database import CorpusDatabase
 from flows.analysis.run_corpus import (
     DescribedDocuments,
     RunCorpus,
     described_documents,
-    local_paths,
     signal_fields,
 )
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
 from stages.engine.tally import hosts, numbers
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 SAMPLE = 10_000
 """Documents of each side, those with the least ids: an even choice, since ids are hashes."""
@@ -88,7 +85,7 @@ class DriftTable:
 
 
 def measure_drift(
-    database: DuckDBPyConnection, corpora: Sequence[RunCorpus], new: Sequence[str]
+    database: CorpusDatabase, corpora: Sequence[RunCorpus], new: Sequence[str]
 ) -> DriftTable | None:
     """Signals of the documents of `new` snapshots against earlier ones of the same sources.
 
@@ -215,7 +212,7 @@ def _drift(
 
 
 def _read_sample(
-    database: DuckDBPyConnection, corpora: Sequence[RunCorpus], new: Sequence[str]
+    database: CorpusDatabase, corpora: Sequence[RunCorpus], new: Sequence[str]
 ) -> tuple[pa.Table, dict[str, str]] | None:
     """Signals, address, side and verdict of the sampled documents, and what the signals are."""
     if not new:
@@ -253,7 +250,7 @@ def _descriptions(signals: Sequence[Input]) -> dict[str, str]:
     return described
 
 
-def _join_signals(database: DuckDBPyConnection, described: DescribedDocuments) -> pa.Table:
+def _join_signals(database: CorpusDatabase, described: DescribedDocuments) -> pa.Table:
     """The sampled documents of one input, with the signals that are compared, and their sites."""
     query, values, selected = "FROM sampled k", dict[str, Any](), ["k.doc_id", "k.is_new", "k.kept"]
     names: set[str] = set()
@@ -261,19 +258,18 @@ def _join_signals(database: DuckDBPyConnection, described: DescribedDocuments) -
         fields = signal_fields(source)
         if fields:
             query += f" JOIN read_parquet($s{number}) s{number} ON s{number}.doc_id = k.doc_id"
-            values[f"s{number}"] = local_paths(source)
+            values[f"s{number}"] = database.tables(source)
             own = [name for name, field in fields.items() if _is_used(field)]
             selected += [f's{number}."{name}"' for name in own]
             names |= {*own}
-    paths = local_paths(described.documents) if described.documents is not None else []
+    paths = database.tables(described.documents) if described.documents is not None else []
     if paths and SITE not in names:
         query += " JOIN read_parquet($documents) d ON d.doc_id = k.doc_id"
         values["documents"] = paths
         selected.append("d.url")
     if not values:
         query += " WHERE false"
-    joined = database.sql(f"SELECT {', '.join(selected)} {query}", params=values)
-    return joined.to_arrow_table()
+    return database.table(f"SELECT {', '.join(selected)} {query}", values)
 
 
 def _is_used(field: pa.Field) -> bool:

@@ -6,7 +6,6 @@ one corpus. Everything follows from manifests; no document is read.
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -207,15 +206,6 @@ def described_documents(artifact: Artifact) -> list[DescribedDocuments]:
         measured = tuple(one for each in sets if (one := each[place]) is not None)
         described.append(DescribedDocuments(reference.digest, source, measured))
     return described
-
-
-def local_paths(source: Input, pattern: str = "*.parquet") -> list[str]:
-    """Tables of an output on this machine, checked, as DuckDB reads them: `[*]` stands for `*`.
-
-    Those without rows are left out.
-    """
-    paths = (source.local_path(shard.path) for shard in source.shards(pattern) if shard.rows)
-    return [glob.escape(str(path)) for path in paths]
 
 
 def signal_fields(source: Input) -> dict[str, pa.Field]:

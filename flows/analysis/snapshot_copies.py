@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from artifacts_schema.errors import InputError
-from flows.analysis.run_corpus import RunCorpus, local_paths
+from flows.analysis.corpus_database import CorpusDatabase
+from flows.analysis.run_corpus import RunCorpus
 from stages.engine.inputs import Input
 from stages.filter.config import DuplicatesPolicy
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Copies:
 
 
 def count_copies(
-    database: DuckDBPyConnection,
+    database: CorpusDatabase,
     corpus: RunCorpus,
     policy: DuplicatesPolicy,
     snapshots: Sequence[str],
@@ -46,7 +43,7 @@ def count_copies(
 
     InputError if duplicates that the filters read were collected since.
     """
-    paths = _duplicate_paths(corpus)
+    paths = _duplicate_paths(database, corpus)
     if not paths:
         return None
     database.execute(_MEMBERS, {"paths": paths})
@@ -61,9 +58,7 @@ def count_copies(
     )
     database.execute(_REACH)
     database.execute("CREATE TABLE ages (snapshot VARCHAR, age INTEGER)")
-    database.executemany(
-        "INSERT INTO ages VALUES (?, ?)", [[name, age] for age, name in enumerate(snapshots)]
-    )
+    database.insert("ages", [(name, age) for age, name in enumerate(snapshots)])
     counted = database.execute("SELECT snapshot, sum(documents)::BIGINT FROM members GROUP BY 1")
     documents = dict(counted.fetchall())
     pairs = {(row, column): count for row, column, count in database.execute(_PAIRS).fetchall()}
@@ -77,7 +72,7 @@ def count_copies(
     )
 
 
-def _duplicate_paths(corpus: RunCorpus) -> list[str]:
+def _duplicate_paths(database: CorpusDatabase, corpus: RunCorpus) -> list[str]:
     sources: dict[str, Input] = {}
     for manifest in corpus.filters.values():
         for reference in manifest.inputs.get("duplicates", ()):
@@ -87,7 +82,7 @@ def _duplicate_paths(corpus: RunCorpus) -> list[str]:
                 except InputError:
                     return []  # Collected: without all of them the counts would be too small.
                 sources[reference.digest] = loaded
-    return [path for source in sources.values() for path in local_paths(source, "*/*.parquet")]
+    return [path for source in sources.values() for path in database.tables(source, "*/*.parquet")]
 
 
 _MEMBERS = """

@@ -17,7 +17,9 @@ from click.testing import CliRunner
 from forks import in_fork
 
 from artifacts_schema import blocks
+from artifacts_schema.errors import CorruptArtifact
 from artifacts_schema.store import Store, sparse
+from flows.analysis.corpus_database import open_database
 from flows.analysis.why import read_histories
 from flows.cli.main import main
 from flows.recipe.execute import execute
@@ -207,6 +209,36 @@ def test_columns_of_a_table(documents, read_input, traffic):
     assert table["url"].to_pylist() == [f"u3-{n}" for n in range(300)]
     assert counted["sent.parquet"] <= 5 * BLOCK + 32 * 29
     assert requests(counted) <= 5
+
+
+@pytest.mark.parametrize("documents", [150], indirect=True)
+def test_columns_of_all_tables_in_a_database(documents, read_input, traffic):
+    """As above for each of 12 tables, the ids too: a request for each column of a row group."""
+    source = read_input(*documents)
+    traffic()
+    with open_database(64 << 20) as database:
+        query = "SELECT doc_id, url FROM read_parquet($tables) ORDER BY url"
+        rows = database.execute(query, {"tables": database.tables(source)}).fetchall()
+    counted = traffic()
+    assert len(rows) == 3_600
+    assert counted["sent.parquet"] <= 12 * (6 * BLOCK + 32 * 29) < source.size / 4
+    assert requests(counted) <= 12 * 7
+    expected = [source.read_table(path, ["doc_id", "url"]).to_pylist() for path in source.paths()]
+    by_url = sorted((row for table in expected for row in table), key=lambda row: row["url"])
+    assert rows == [(row["doc_id"], row["url"]) for row in by_url]
+
+
+def test_a_changed_block_stops_a_query_by_name(documents, read_input, s3_url):
+    source = read_input(*documents)
+    path = source.paths()[5]
+    data = bytearray(source.backend.read(f"{source.folder}/{path}"))
+    data[-100] ^= 1
+    source.backend.replace(f"{source.folder}/{path}", bytes(data))
+    with open_database(64 << 20) as database:
+        tables = database.tables(source)
+        with pytest.raises(CorruptArtifact) as caught:
+            database.execute("SELECT count(doc_id) FROM read_parquet($tables)", {"tables": tables})
+    assert caught.value.where == f"{s3_url}/store/{source.folder}/{path}"
 
 
 def ingot(store, *arguments):

@@ -13,6 +13,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
 from flows.analysis.corpus_change import compare_corpora
+from flows.analysis.corpus_database import open_database
 from flows.analysis.corpus_tables import (
     COPY_FORGOTTEN,
     COPY_RETIRED,
@@ -22,7 +23,6 @@ from flows.analysis.corpus_tables import (
     STAYED,
     CorpusTables,
     Volume,
-    open_database,
 )
 from flows.analysis.deletion import extend_list
 from flows.analysis.run_corpus import COLLECTED, RunCorpus, made_since
