@@ -35,6 +35,7 @@ from tests.benchmarks import (
     ninth_blind,
     seventh_blind,
     sixth_blind,
+    tenth_blind,
     third_blind_set,
 )
 from tests.benchmarks.labelled import TYPES, asked, rows_of
@@ -47,6 +48,7 @@ from tests.benchmarks.splits import (
     NINTH_BLIND_SEED,
     SEVENTH_BLIND_SEED,
     SIXTH_BLIND_SEED,
+    TENTH_BLIND_SEED,
     THIRD_BLIND_SEED,
     Side,
     seed_side,
@@ -74,6 +76,7 @@ LATER_SETS: tuple[tuple[int, ModuleType], ...] = (
     (SEVENTH_BLIND_SEED, seventh_blind),
     (EIGHTH_BLIND_SEED, eighth_blind),
     (NINTH_BLIND_SEED, ninth_blind),
+    (TENTH_BLIND_SEED, tenth_blind),
 )
 """The first seed of each, ascending."""
 
