@@ -4,10 +4,10 @@ Its writer knew neither the rules of `stages.signals` nor the texts and makers o
 The form of a template and what counts as a value of each kind are those of the sixth set
 (sixth_blind/__init__.py); what the ninth set leaves out as arguable is in no text here either.
 
-The forms and their weights come from a count of public code and pages: FORMS.md states what was
-counted, which form has how many occurrences, and which forms are in no text. The weight of a
-template is the share of its form among the occurrences of its kind and sign, divided by the number
-of the form's templates. No text is a copy: people, firms, names and values are drawn.
+The forms of personal data and of all hard negatives, and their weights, come from a count of public
+code and pages: FORMS.md states what was counted, which form has how many occurrences, and which
+forms are in no text. Nobody searched for credentials; the weights of their positives are set by
+hand. No text is a copy: people, firms, names and values are drawn.
 """
 
 from __future__ import annotations

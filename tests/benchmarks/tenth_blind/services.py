@@ -61,7 +61,7 @@ SERVICES: dict[str, tuple[str, tuple[Part, ...]]] = {
     "sendgrid": ("SENDGRID_API_KEY", ("SG.", (URL64, 22), ".", (URL64, 43))),
     "mailgun": ("MAILGUN_API_KEY", ("key-", (HEX, 32))),
     "mailchimp": ("MAILCHIMP_API_KEY", ((HEX, 32), "-us14")),
-    "google": ("GEMINI_API_KEY GOOGLE_MAPS_API_KEY YOUTUBE_API_KEY", ("AIzaSy", (URL64, 33))),
+    "google": ("GEMINI_API_KEY YOUTUBE_API_KEY", ("AIzaSy", (URL64, 33))),
     "google_client": ("GOOGLE_CLIENT_SECRET", ("GOCSPX-", (URL64, 28))),
     "openai": ("OPENAI_API_KEY", ("sk-", (WORD, 20), "T3BlbkFJ", (WORD, 20))),
     "openai_project": ("OPENAI_API_KEY", ("sk-proj-", (URL64, 74), "T3BlbkFJ", (URL64, 74))),
@@ -188,18 +188,16 @@ def make_bearer(scene: Scene, argument: str) -> str:
     if argument == "basic":
         user = rng.choice(["admin", "api", "deploy", "monitor", "svc-backup", "jenkins"])
         return base64.b64encode(f"{user}:{make_password(rng)}".encode()).decode()
-    if argument != "opaque" and rng.random() < 0.45:
-        return make_jwt(scene)
+    if argument != "opaque" and rng.random() < 0.5:
+        sanctum = f"{rng.randint(1, 900)}|" + pick(rng, WORD, 40)
+        return make_jwt(scene) if rng.random() < 0.85 else sanctum
+    names = split("openai github hugging_face groq replicate sendgrid")
     return rng.choice(
         [
             pick(rng, HEX, rng.choice([32, 40, 64])),
             pick(rng, URL64, rng.choice([32, 43, 48])),
             "ya29.a0" + pick(rng, URL64, 120),
-            f"{rng.randint(1, 900)}|" + pick(rng, WORD, 40),
-            make_key(
-                rng,
-                rng.choice(["openai", "github", "hugging_face", "groq", "replicate", "sendgrid"]),
-            ),
+            make_key(rng, rng.choice(names)),
         ]
     )
 

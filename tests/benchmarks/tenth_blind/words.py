@@ -77,6 +77,11 @@ def firm(scene: Scene) -> str:
     return scene.once("firm", lambda: scene.rng.choice(FIRMS))
 
 
+def host(scene: Scene, argument: str) -> str:
+    """The domain of the text's firm."""
+    return firm(scene).lower() + scene.once("tld", lambda: scene.rng.choice([".io", ".net", ".co"]))
+
+
 def number(scene: Scene, argument: str) -> str:
     """A number from LOW-HIGH, written with as many digits as HIGH if LOW starts with a zero."""
     low, _, high = argument.partition("-")
@@ -140,7 +145,7 @@ FILLERS: dict[str, Maker] = {
     "last": lambda scene, argument: person(scene).split()[1],
     "other": lambda scene, argument: scene.rng.choice(NAMES),
     "firm": lambda scene, argument: f"{firm(scene)} {scene.rng.choice(TRADES)}",
-    "host": lambda scene, argument: firm(scene).lower() + scene.rng.choice([".io", ".net", ".co"]),
+    "host": host,
     "project": lambda scene, argument: scene.rng.choice(PROJECTS),
     "noun": lambda scene, argument: scene.rng.choice(NOUNS),
     "Noun": lambda scene, argument: scene.rng.choice(NOUNS).capitalize(),
