@@ -193,7 +193,7 @@ def segment(content: bytes) -> str:
 
 
 def make_jwt(scene: Scene, argument: str = "") -> str:
-    """A signed token with a subject and times; `unsigned` gives one without a signature."""
+    """A signed token with a subject and times."""
     rng = scene.rng
     algorithm = rng.choice(["HS256", "HS256", "HS256", "RS256", "ES256", "HS512"])
     head: dict[str, str] = {"alg": algorithm, "typ": "JWT"}
@@ -214,7 +214,7 @@ def make_jwt(scene: Scene, argument: str = "") -> str:
     sizes = {"HS256": 32, "RS256": 256, "ES256": 64, "HS512": 64}
     parts = [json.dumps(part, separators=(",", ":")).encode() for part in (head, claims)]
     signature = segment(rng.randbytes(sizes[algorithm]))
-    return ".".join([*map(segment, parts), "" if argument == "unsigned" else signature])
+    return ".".join([*map(segment, parts), signature])
 
 
 def jwt_part(scene: Scene, argument: str) -> str:
