@@ -52,6 +52,10 @@ EIGHTH_BLIND_SEED = 21001
 NINTH_BLIND_SEED = 24001
 """Seeds from here on draw from the ninth blind set (ninth_blind/), by a ninth such writer."""
 
+TENTH_BLIND_SEED = 27001
+"""Seeds from here on draw from the tenth blind set (tenth_blind/), by a tenth such writer; the
+weights of its forms come from a count of public code and pages (FORMS.md there)."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
