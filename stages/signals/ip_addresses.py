@@ -95,12 +95,12 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
 
 _PATH_BEFORE = re.compile(r"[0-9MmLlHhVvCcSsQqTtAaZz .,-]{8}\Z")
 _PATH_AFTER = re.compile(r"[0-9MmLlHhVvCcSsQqTtAaZz .,-]{8}")
-_DECIMAL = re.compile(r"(?<![0-9.])[0-9]{0,4}\.[0-9]{1,3}(?![0-9.])")
+_DECIMAL = re.compile(r"(?<![0-9.])[0-9]{0,4}\.[0-9]{1,3}(?![0-9.])|(?<![0-9])\.[0-9]")
 _PATH_REACH = 16
 
 
 def _is_on_path(text: str, start: int, end: int) -> bool:
-    """Whether a number is four of a drawing's (SVG), whose decimals begin with the point: `2.61.23.24`.
+    """Whether a number is decimals of a drawing (SVG) that touch each other: `2.61.23.24`.
 
     On both sides are nothing but numbers and commands of a path, decimals among them.
     """
