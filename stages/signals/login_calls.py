@@ -93,8 +93,7 @@ _PAIR = (
 )
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
-    rf"(?:\s?[:=]\s{{1,2}}|\s(?:is|are|ist|sind|to|-|–|->|→)\s{{1,2}}|[ \t]{{1,2}})"
-    rf"`?{_WHO}\s?[/|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -338,7 +337,7 @@ def find_piped(text: str, place: int) -> Iterator[Span]:
 
 _CUT = re.compile(
     r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
-    r"|%(?:26|3[Bb]|22|20|0[AaDd])|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+    r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
 )
 
 

@@ -244,9 +244,14 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
     if stored is not None:
         value = value[stored.end() :]
+    if "==" in (match["firm"] or "").replace("!", "=") and _DIGEST.fullmatch(value):
+        return
     if _is_accepted(text, match, value):
         yield Span(begin, begin + len(value), "password", "<secret:password>")
 
+
+_DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
+"""What a program compares the hash of a password with."""
 
 _NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
 _SECOND_ARGUMENT = re.compile(r"\\?[\"'],")

@@ -127,7 +127,7 @@ _SHORT_TAIL = re.compile(r"[/\u2013-][0-9]{1,2}\Z")
 _FEWEST_UNNAMED = 9
 """Digits of a number that no word names: fewer are dates and clocks too often."""
 
-_MOST_NATIONAL = 12
+_MOST_NATIONAL = 13
 """Digits of a number without its country's code that no word names."""
 
 _FEWEST_ABROAD = 10
