@@ -85,6 +85,12 @@ _MESSAGE_NUMBER_BEFORE = re.compile(
 """The header fields of RFC 5322, 3.6.4, and the UID of a calendar's entry (RFC 5545), whose values
 look like addresses."""
 
+_ALGORITHM = re.compile(r"[\w-]+@(?:openssh\.com|libssh\.org)")
+_MAIL_OF_PROJECT = re.compile(r"[a-z]+@|openssh-[a-z-]+@")
+"""SSH names algorithms so (RFC 4251, 6): `aes128-gcm@openssh.com`."""
+
+_FORGES = re.compile(r"(?:github|gitlab|bitbucket|gitee|codeberg)\.(?:com|org)\Z", re.IGNORECASE)
+
 _SENT_NUMBER = re.compile(r"[0-9]{8,14}\.[0-9]{1,7}-[0-9]{1,3}-")
 """How `git send-email` begins the number of a message."""
 
@@ -148,7 +154,11 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         if _LOGIN.search(text, max(0, at - _LONGEST_SCHEME), start):
             continue
-        if text[start:at] in _SHARED_ACCOUNTS and text[end : end + 1] in (":", "/"):
+        if text[start:at] in _SHARED_ACCOUNTS and (
+            text[end : end + 1] in (":", "/") or _FORGES.match(text, at + 1, end)
+        ):
+            continue
+        if _ALGORITHM.fullmatch(text, start, end) and not _MAIL_OF_PROJECT.match(text, start):
             continue
         if _HANDLE_BEFORE.search(text, max(0, start - 2), start) or _OBJECT.match(text, at + 1):
             continue

@@ -61,7 +61,7 @@ _NAMED = re.compile(
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
     rf"|{VERB})(?P<scheme>{_SCHEME})?"
     r"|(?<=bearer) ?[\"'] ?[+.&] ?(?=[\"'])|[ \u00a0\t]{1,2})"
-    rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
+    rf"{OPEN}(?P<quote>{QUOTE}{{1,2}})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
 _CALLED = re.compile(
@@ -126,9 +126,13 @@ _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(
     r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-|LS0tLS1CRUdJTiB(?:DRVJU|QVUJM)"
+    r"|AAAA[BCE][23][NV]"
 )
 """Keys that pages show to everybody: of Google's reCAPTCHA, Mapbox, Stripe, Mailgun; certificates
-and public keys (`-----BEGIN CERT`, `-----BEGIN PUBL`) in base64."""
+and public keys (`-----BEGIN CERT`, `-----BEGIN PUBL`) in base64; public keys of SSH."""
+
+_DIGEST_BETWEEN = re.compile(r"hash|digest|md5|\bsha-?[0-9]|checksum|fingerprint", re.IGNORECASE)
+"""Words between a name and hexadecimal digits: `the password hash is: …`."""
 
 _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE
@@ -287,6 +291,8 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
         return False
     is_quoted = name["quote"] is not None
     if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
+        return False
+    if _HEX.match(value) and _DIGEST_BETWEEN.search(text, name.end("name"), start):
         return False
     is_named_weakly = WEAK_NAME.fullmatch(name["name"]) is not None
     if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(

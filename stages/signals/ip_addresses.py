@@ -84,9 +84,30 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
             start, end = match.span()
             if touching_before.search(text, max(start - 2, 0), start):
                 continue
-            if _is_public(match[0]) and not _is_version(text, start, match[0]):
+            if (
+                _is_public(match[0])
+                and not _is_version(text, start, match[0])
+                and not _is_on_path(text, start, end)
+            ):
                 yield start, end
                 free = end
+
+
+_PATH_BEFORE = re.compile(r"[0-9MmLlHhVvCcSsQqTtAaZz .,-]{8}\Z")
+_PATH_AFTER = re.compile(r"[0-9MmLlHhVvCcSsQqTtAaZz .,-]{8}")
+_DECIMAL = re.compile(r"(?<![0-9.])[0-9]{0,4}\.[0-9]{1,3}(?![0-9.])|(?<![0-9])\.[0-9]")
+_PATH_REACH = 16
+
+
+def _is_on_path(text: str, start: int, end: int) -> bool:
+    """Whether a number is decimals of a drawing (SVG) that touch each other: `2.61.23.24`.
+
+    On both sides are nothing but numbers and commands of a path, decimals among them.
+    """
+    before, after = text[max(0, start - _PATH_REACH) : start], text[end : end + _PATH_REACH]
+    if _PATH_BEFORE.search(before) is None or _PATH_AFTER.match(after) is None:
+        return False
+    return _DECIMAL.search(before[1:]) is not None or _DECIMAL.search(after[:-1]) is not None
 
 
 _PORT_AFTER = re.compile(r"\.[0-9]{1,5}(?: [<>] |:[ \n])")

@@ -23,7 +23,7 @@ from stages.signals.secret_values import (
 
 # The part between "://" and "@" of an address with a password.
 _LOGIN = re.compile(
-    r"://(?P<user>[^\s:/?#@\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+    r"://(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
 )
 _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(
@@ -93,8 +93,7 @@ _PAIR = (
 )
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
-    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
-    r"(?P<loose>[^\s\"'`<>|]{8,64})"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -160,15 +159,15 @@ _CALLS = _shapes(
 """Calls with the password as a literal: searched where a literal is an argument."""
 
 _ORACLE = r"[\w$.-]{1,40}/(?P<sure>[^\s@\"'/]{6,64})@"
-_CISCO = rf"username {_WHO} (?:privilege [0-9]{{1,2}} )?"
+_CISCO = rf"username (?!(?:and|or|und|et|y)\b){_WHO} (?:privilege [0-9]{{1,2}} )?"
 _PGPASS = rf"[\w*-]{{1,40}}:[\w.*-]{{1,40}}:{_SURE}"
 _STATEMENTS = _shapes(
     **{
         "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})?(?: /user:\S{1,40})?"
         r" [\"']?(?P<sure>[^\s\"'`<>|/]{6,64})",
         "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
-        "securestring": rf"securestring (?:-String )?{_SURE}",
-        "login": rf"login{_STATED}",
+        "securestring": rf"securestring (?:-String )?(?!-[A-Za-z]){_SURE}",
+        "login": rf"(?<!no)login{_STATED}",
         "cred": rf"cred{_STATED}",
         "inlog": rf"inlog{_STATED}",
         "account": (
@@ -221,6 +220,17 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         _shapes(secret=rf"secret [0589] {_SURE}", username=rf"{_CISCO}secret (?:[05789] )?{_SURE}"),
     ),
     (
+        "jwt.",
+        _shapes(
+            **{
+                "jwt.": (
+                    r"jwt\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}]{0,200}\}|[\w.$\[\]()\"']{1,60})"
+                    rf",\s{{0,20}}{_LITERAL}"
+                ),
+            }
+        ),
+    ),
+    (
         "@",
         _shapes(
             **{
@@ -239,7 +249,7 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         _shapes(
             echo=(
                 r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
-                r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|openssl enc|passwd)"
+                r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd)"
             ),
         ),
     ),
@@ -327,7 +337,7 @@ def find_piped(text: str, place: int) -> Iterator[Span]:
 
 _CUT = re.compile(
     r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
-    r"|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+    r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
 )
 
 

@@ -31,7 +31,7 @@ _TYPE = (
 
 _SIGN = (
     r"(?:=>|:=|->|<-(?=[ \"'])|[→⟶➜⇒]"
-    r"|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+    r"|=(?!=)|%3[Dd]|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
 )
 _VERBS = (
     r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
@@ -69,15 +69,19 @@ VERB = (
 """Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
 languages: `password for the guest wifi is`."""
 
-ASSIGNS = rf"{_CLOSE}(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}\s{{0,4}}"
+_NEXT_LINE = r"(?: ?[(\\])? ?\r?\n[ \t]{0,40}(?=[\"'`])"
+"""The end of a line that a program continues: `KEY = (`, `KEY = \\`, with a literal below."""
+
+ASSIGNS = rf"{_CLOSE}(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}(?:\s{{0,4}}|{_NEXT_LINE})"
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
     rf"{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
+    r"|(?-i:(?<=[A-Z])),\s{0,12}(?=[\"'])"
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
 FIELD = (
     rf"(?:{QUOTE})?(?:[\s,;>]{{0,8}}|\n[ ]{{8,40}})(?:</(?:name|key)>\s{{0,40}})?"
-    r"(?:[\"'<]?(?:value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
+    r"(?:[\"'<]?(?<![^\W_])(?:value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"
 """A variable of Terraform: `variable "password" { default = "…" }`."""

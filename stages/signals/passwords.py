@@ -48,7 +48,7 @@ _OF_APPLICATION = "|".join(
 
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
-    r"|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
+    r"|passwrd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?<![a-z!])psk(?![a-z])"
     rf"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
 )
@@ -58,6 +58,7 @@ _FOREIGN = (
     r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
     r"|[şs]ifre(?:si|m|niz)?"
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
+    r"|패스워드"
     r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
     r"|code (?:du )?wi-?fi|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
@@ -67,7 +68,7 @@ _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".for
         for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my", "ssh"]
     )
 )
-_HINTS = ("pass", "pw", "psk", "htwoord", "secret")
+_HINTS = ("pass", "pw", "psk", "pswd", "p/w", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
 _FOREIGN_HINTS = (
@@ -93,6 +94,7 @@ _FOREIGN_HINTS = (
         ("비", "비밀번호"),
         ("비", "비번"),
         ("암", "암호"),
+        ("패", "패스워드"),
         ("κ", "κωδικ"),
         ("ك", "كلمة"),
         ("ס", "סיסמ"),
@@ -113,10 +115,13 @@ _FOR = (
 )
 """What a password is for, between its name and its value: `пароль от вайфая …`."""
 
+_COMPARED = r"[\"'\])]{0,3}(?:\s?[!=]==?\s?|\.equals(?:IgnoreCase)?\(\s?)(?=[\"'])"
+"""A name and the literal that a program compares it with: `password == "…"`."""
+
 _VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?/ )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
-    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
+    rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
     rf"|(?P<verb>{VERB})"
     rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)))"
     rf"{_VALUE}",
@@ -218,12 +223,17 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         and not _LOGIN_ABOVE.search(text, max(0, start - 80), start)
     ):
         return
+    if match["firm"] and _joins_no_value(text, start, match["firm"]):
+        return
     group = "quoted" if match["quoted"] is not None else "bare"
     begin = match.start(group)
     stored = _STORED.match(match[group])
     if stored is not None:
         begin += stored.end()
     value = _KEYS_AFTER.sub("", match[group])
+    user, sign, password = value.partition(":")
+    if sign and _USER_AND_PASSWORD.match(text, max(0, start - 4), start + 3):
+        begin, value = begin + len(user) + 1, password
     if group == "bare":
         value = cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
@@ -234,8 +244,31 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
     if stored is not None:
         value = value[stored.end() :]
+    if "==" in (match["firm"] or "").replace("!", "=") and _DIGEST.fullmatch(value):
+        return
     if _is_accepted(text, match, value):
         yield Span(begin, begin + len(value), "password", "<secret:password>")
+
+
+_DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
+"""What a program compares the hash of a password with."""
+
+_NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
+_SECOND_ARGUMENT = re.compile(r"\\?[\"'],")
+_USER_AND_PASSWORD = re.compile(r"userpwd", re.IGNORECASE)
+"""curl's option takes both: `CURLOPT_USERPWD, "ann:…"`."""
+
+
+def _joins_no_value(text: str, start: int, firm: str) -> bool:
+    """Whether what is after a name is the next item of a list, or a filter of a template.
+
+    A name right behind a sign is a value itself (`"user.password=password", "…"`).
+    """
+    if _NEXT_ITEM.match(firm):
+        return True
+    if "|" in firm and text.rfind("{{", max(0, start - 80), start) >= 0:
+        return True
+    return _SECOND_ARGUMENT.match(firm) is not None and text[start - 1 : start] in ("=", ":")
 
 
 def _first_strong(match: re.Match[str]) -> tuple[int, int] | None:

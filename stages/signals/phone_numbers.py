@@ -27,10 +27,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 from stages.signals.named_values import find_head
+from stages.signals.other_numbers import (
+    AREA_POINT,
+    BETWEEN,
+    SPACES,
+    is_number_of_other_kind,
+    is_other_number,
+)
 from stages.signals.phone_words import (
     CHAINED,
     EXTENSION_AFTER,
@@ -53,13 +59,11 @@ LOOK_BACK, LOOK_AHEAD = 64, 60
 FEWEST_DIGITS, MOST_DIGITS = 7, 15
 """Digits of a number: seven are the fewest looked at, fifteen the most that ITU-T E.164 allows."""
 
-_SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
-_BETWEEN = rf"[{_SPACES}./\u2010-\u2014\u2212-]"
 # Where one number may end and the next begin: two blanks, a stroke between blanks, a plus.
 _CUT = re.compile(r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+))")
 _NUMBER = re.compile(
-    rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){_BETWEEN}{{1,3}}(?=[0-9(])"
-    rf"|{_BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){_BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
+    rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){BETWEEN}{{1,3}}(?=[0-9(])"
+    rf"|{BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
 )
 _LONGEST = 48
 """Characters that hold the first seven digits of a number."""
@@ -72,7 +76,7 @@ _EXTENSION = re.compile(
 _TOUCHING_BEFORE = re.compile(
     r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w"
     r"|[@=#&%$€£¥^*+~\\-]"
-    r"|[0-9][.,:/]|[A-Za-z]/|[A-Za-z_]\(|[$€£¥#] |(?<![^\s(])\.)\Z"
+    r"|[0-9][.,:/]|[A-Za-z/]/|[A-Za-z_]\(|[$€£¥#] |(?<![^\s(])\.)\Z"
 )
 """Scripts without blanks between words may touch a number."""
 
@@ -82,7 +86,10 @@ _SUM_BEFORE = re.compile(r"[0-9)] ?\Z")
 _TOUCHING_AFTER = re.compile(
     r"[A-Za-z0-9_@=&%°\u00b2€$£]|[,:.][0-9]|\.[a-z]|-(?:[0-9]|[A-Z]{3}|[A-Z](?![A-Za-z]))"
     r"|/[A-Za-z0-9]| ?[%€$£°]"
+    r"| (?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{4}(?![0-9A-Za-z])"
 )
+"""Also the next group of a dump of bytes: `8120 8205 a5f5`."""
+
 _NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
 """The next label without a blank, as text from pages has it: `Fax: 03-5613699E-mail`."""
 
@@ -105,19 +112,7 @@ _GROUPED_NATIONAL = re.compile(
     r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
-_DATE = re.compile(
-    rf"(?:(?:19|20)[0-9]{{2}}{_BETWEEN}[01]?[0-9]{_BETWEEN}[0-3]?[0-9]"
-    rf"|[0-3]?[0-9]{_BETWEEN}[0-3]?[0-9]{_BETWEEN}(?:19|20)[0-9]{{2}}|[0-3]?[0-9]/[0-3]?[0-9]"
-    rf"|(?:1[5-9]|20)[0-9]{{2}}{_BETWEEN}{{1,3}}(?:1[5-9]|20)[0-9]{{2}})(?![0-9])"
-    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])\Z"
-)
-_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z|[0-9]{3}-[0-9]{2}-[0-9]{4}\Z")
-"""Postal codes, and social security numbers of the United States."""
-
 _YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
-_OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
-_DECIMAL_OR_IP = re.compile(rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}\Z")
-_AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
 _PAIRED = re.compile(
     r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
     r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
@@ -132,13 +127,11 @@ _SHORT_TAIL = re.compile(r"[/\u2013-][0-9]{1,2}\Z")
 _FEWEST_UNNAMED = 9
 """Digits of a number that no word names: fewer are dates and clocks too often."""
 
+_MOST_NATIONAL = 13
+"""Digits of a number without its country's code that no word names."""
+
 _FEWEST_ABROAD = 10
 """Digits of an international number that its plan does not list."""
-
-_COUNTED_DIGITS = frozenset(
-    ("1234567", "12345678", "123456789", "1234567890", "0123456789", "9876543210")
-)
-"""What people type who need any number."""
 
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
@@ -182,7 +175,7 @@ def _find_number(
     match = _NUMBER.search(text, start, end)
     if match is None:
         return None
-    written = match[0].rstrip(_SPACES)
+    written = match[0].rstrip(SPACES)
     first, last = match.start(), match.start() + len(written)
     if written[0] == "(" and written.count("(") > written.count(")"):
         first += 1
@@ -190,12 +183,15 @@ def _find_number(
         return None
     extension = _EXTENSION.match(text, last)
     stop = extension.end() if extension else last
-    if written.startswith("+ ") and _SUM_BEFORE.search(text, max(0, first - 2), first):
+    is_sum = written.startswith("+ ") and (
+        ")" in written.partition("(")[0] or _SUM_BEFORE.search(text, max(0, first - 2), first)
+    )
+    if is_sum:
         return None
     touched = _TOUCHING_AFTER.match(text, stop)
     if touched and touched[0][0] == "," and NAMED_COLUMN.search(find_head(text, first)):
         touched = None  # A row of numbers and dates.
-    if _is_other_number(written) or (touched and not _NEXT_LABEL.match(text, stop)):
+    if is_other_number(written) or (touched and not _NEXT_LABEL.match(text, stop)):
         return None
     named_before = _is_named_before(text, first)
     if touched and not named_before:
@@ -217,17 +213,6 @@ def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
     if touching.endswith("/"):  # A channel of a telephone exchange: `PJSIP/+4930…`.
         return written[:1] == "+" and _CHANNEL.search(text, max(0, start - 8), start) is not None
     return _ABROAD.match(written) is not None and touching.isalpha()
-
-
-def _is_other_number(written: str) -> bool:
-    """Whether digits are a date, a decimal, an IP address or one digit many times."""
-    if _DECIMAL_OR_IP.match(written):
-        return not _AREA_POINT.match(written)
-    if len(set(_DIGIT.findall(written))) < 2:
-        return True
-    return "+" not in written[:2] and (
-        _DATE.match(written) is not None or written in _COUNTED_DIGITS
-    )
 
 
 def _is_named_before(text: str, start: int) -> bool:
@@ -260,8 +245,7 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
     if (
         len(set("".join(groups))) < _FEWEST_DIFFERENT
         or OTHER_BEFORE.search(before)
-        or _is_counted(groups)
-        or _ZIP.match(written)
+        or is_number_of_other_kind(written, groups, before)
         or _UNIT_AFTER.match(text, end)
     ):
         return False
@@ -289,7 +273,9 @@ def _is_national(
         and _is_valid_abroad("+" + "".join(_GROUP.findall(written[abroad.end() :])))
     ):
         return True
-    talked = (written.count(".") != 1 or _AREA_POINT.match(written) is not None) and (
+    if digits > _MOST_NATIONAL:
+        return False
+    talked = (written.count(".") != 1 or AREA_POINT.match(written) is not None) and (
         TALK_BEFORE.search(before) is not None
         or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
         or EXTENSION_AFTER.match(text, end) is not None
@@ -297,7 +283,7 @@ def _is_national(
     )
     if talked or _is_lettered(before, written, is_telling and grouped):
         return _is_valid_in(written, regions)
-    if _AREA_POINT.match(written):
+    if AREA_POINT.match(written):
         return False
     if _is_of_person(written, grouped) and PERSON_BEFORE.search(before):
         return _is_valid_in(written, regions)
@@ -320,12 +306,6 @@ def _is_of_person(written: str, grouped: bool) -> bool:
     if not grouped:
         return written[0] == "0"
     return _OF_PERSON.match(written) is not None and not _YEAR_OR_SUM.match(written)
-
-
-def _is_counted(groups: list[str]) -> bool:
-    """Whether groups count upwards: `01 02 03 04 05`."""
-    numbers = [int(group) for group in groups]
-    return len(numbers) > 3 and len({b - a for a, b in pairwise(numbers)}) == 1
 
 
 def _is_valid_abroad(written: str) -> bool:
@@ -402,6 +382,6 @@ def _parse_number(written: str, region: str | None) -> Any:
     import phonenumbers
 
     try:
-        return phonenumbers.parse(re.sub(rf"[{_SPACES}]", " ", written), region)
+        return phonenumbers.parse(re.sub(rf"[{SPACES}]", " ", written), region)
     except phonenumbers.NumberParseException:
         return None

@@ -55,7 +55,7 @@ _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 _SAYS_PASSWORD = re.compile(
     r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])"
     r"|(?-i:(?<=[a-z])Pass(?![a-z]))"
-    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|(?-i:pwd|Pwd|PWD)|secret|\A(?:pw|clave"
+    r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|(?-i:pwd|Pwd|PWD)|(?-i:\A[A-Za-z]{2,12}Pw[0-9]?\Z)|secret|\A(?:pw|clave"
     r"|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
@@ -91,6 +91,9 @@ _CODE = re.compile(
 _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
+_NO_VALUE = re.compile(r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[\w.-]+@[\w.-]+:[~/]")
+"""A number, a version of HTTP, and the prompt of a shell: `ann@host:~$`."""
+
 _ALGORITHM = re.compile(
     r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5"
     r"|bcrypt|argon2\w{0,2}"
@@ -158,6 +161,8 @@ def looks_secret(value: str) -> bool:
     """Letters and digits mixed as chance mixes them, and none of the signs of a name or a path."""
     if is_placeholder(value) or not _VALUE.match(value) or _REFERENCE.match(value):
         return False
+    if _HASH.match(value):
+        return False
     if _ONE_CHARACTER.search(value):
         return False
     if not _LETTER.search(value) or _ADDRESS.match(value):
@@ -219,6 +224,7 @@ def is_password(value: str) -> bool:
         return False
     if (
         _ALGORITHM.search(value)
+        or _NO_VALUE.match(value)
         or not _LETTER.search(value)
         or says_password(value)
         or _ONE_CHARACTER.search(value)

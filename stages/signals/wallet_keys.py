@@ -48,6 +48,7 @@ _PHRASE = re.compile(
     r"(?P<words>[a-z]{3,8}(?:[ ]{1,2}[a-z]{3,8}){11,23})(?![ ]?[\w])",
     re.IGNORECASE,
 )
+_PHRASE_HINTS = ("hrase", "HRASE", "nemonic", "NEMONIC")
 _PHRASES_HAVE = (12, 15, 18, 21, 24)
 _PUBLISHED_WORDS = ("abandon abandon", "test test", "candy maple", "myth like", "legal winner")
 """How the phrases of BIP 39's test vectors and of test chains begin."""
@@ -78,13 +79,12 @@ def find_wallet_key(text: str, start: int, end: int) -> Iterator[tuple[int, int]
 
 def find_key_arrays(text: str) -> Iterator[tuple[int, int]]:
     """Places of keys as arrays of bytes, and of phrases of words that make one."""
-    if _NAMES_ARRAY.search(text):
-        for match in _ARRAY.finditer(text):
-            before = text[max(0, match.start() - _REACH) : match.start()]
-            numbers = [int(number) for number in match[0].strip("[]").split(",")]
-            if _NAMES_ARRAY.search(before) and max(numbers) < 256 and len(set(numbers)) > 32:
-                yield match.span()
-    for match in _PHRASE.finditer(text) if "hrase" in text or "nemonic" in text.lower() else ():
+    for match in _ARRAY.finditer(text):
+        before = text[max(0, match.start() - _REACH) : match.start()]
+        numbers = [int(number) for number in match[0].strip("[]").split(",")]
+        if _NAMES_ARRAY.search(before) and max(numbers) < 256 and len(set(numbers)) > 32:
+            yield match.span()
+    for match in _PHRASE.finditer(text) if any(hint in text for hint in _PHRASE_HINTS) else ():
         words = match["words"].split()
         if (
             len(words) in _PHRASES_HAVE

@@ -1,0 +1,75 @@
+"""Digits that are no phone number by their form: dates, versions, addresses, times, other codes.
+
+`is_other_number` decides where a word names the number, too; `is_number_of_other_kind` only where
+none does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
+BETWEEN = rf"[{SPACES}./\u2010-\u2014\u2212-]"
+"""What may stand between the digits of a number besides brackets."""
+
+_DIGIT = re.compile(r"[0-9]")
+_DATE = re.compile(
+    rf"(?:(?:19|20)[0-9]{{2}}{BETWEEN}[01]?[0-9]{BETWEEN}[0-3]?[0-9]"
+    rf"|[0-3]?[0-9]{BETWEEN}[0-3]?[0-9]{BETWEEN}(?:19|20)[0-9]{{2}}|[0-3]?[0-9]/[0-3]?[0-9]"
+    rf"|(?:1[5-9]|20)[0-9]{{2}}{BETWEEN}{{1,3}}(?:1[5-9]|20)[0-9]{{2}})(?![0-9])"
+    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])\Z"
+)
+_OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
+_DECIMAL_OR_IP = re.compile(
+    rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}(?:/[0-9]{{1,2}})?(?: [0-9]{{2,5}})?\Z"
+    r"|[0-9]\.[0-9]\.|.*\.\."
+)
+"""Also with the size of its network or a port behind it, a version, and a range `60001..60513`."""
+
+AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
+_COUNTED_DIGITS = frozenset(
+    (
+        *("1234567", "12345678", "123456789", "1234567890", "12345678901", "0123456789"),
+        *("9876543210", "2147483647", "2147483648", "4294967295"),
+    )
+)
+"""What people type who need any number, and the limits of whole numbers of 32 bits."""
+
+_UNIX_TIME = re.compile(r"1[0-9]{9}\Z")
+"""Seconds since 1970; no country has numbers of ten digits that begin so."""
+
+
+def is_other_number(written: str) -> bool:
+    """Whether digits are a date, a decimal, an IP address or one digit many times."""
+    if _DECIMAL_OR_IP.match(written):
+        return not AREA_POINT.match(written)
+    if len(set(_DIGIT.findall(written))) < 2:
+        return True
+    return "+" not in written[:2] and (
+        _DATE.match(written) is not None or written in _COUNTED_DIGITS
+    )
+
+
+_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z|[0-9]{3}([ .-])[0-9]{2}\1[0-9]{4}\Z")
+"""Postal codes, and social security numbers of the United States."""
+
+_ACCOUNT_BEFORE = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2} ?[0-9A-Z]{4}[ -]\Z")
+"""The beginning of an IBAN: its check digits are wrong, or it would be one."""
+
+
+def _is_counted(groups: Sequence[str]) -> bool:
+    """Whether groups count upwards: `01 02 03 04 05`."""
+    numbers = [int(group) for group in groups]
+    return len(numbers) > 3 and len({b - a for a, b in pairwise(numbers)}) == 1
+
+
+def is_number_of_other_kind(written: str, groups: Sequence[str], before: str) -> bool:
+    """Whether digits that nothing names count up, or are a time, a code or part of an account."""
+    return (
+        _is_counted(groups)
+        or _ZIP.match(written) is not None
+        or _UNIX_TIME.match(written) is not None
+        or _ACCOUNT_BEFORE.search(before) is not None
+    )

@@ -1,0 +1,105 @@
+"""Secrets and personal data in the ways that public files write them, and what looks like them.
+
+The forms are those of programs, configs, notes and logs; every word and value is made up here.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stages.signals.credentials import find_secrets
+from stages.signals.personal_data import find_personal_data
+
+_KEY = "q8Zk81mQw0Lr5TbX9vHs2NcJ4dYpAf7GuE"
+SECRETS = (
+    'curl_setopt($ch, CURLOPT_USERPWD, "lena:⟦kX8fishtank22⟧");',
+    'easy_setopt(curl, CURLOPT_PASSWORD, "⟦gR7pondweed!⟧");',
+    f'easy_setopt(curl, CURLOPT_XOAUTH2_BEARER,\n        "⟦{_KEY}⟧");',
+    'if (user == "lena" && password == "⟦brick91lane⟧") {',
+    "if ($pass === '⟦mud#Lark44⟧')",
+    'password != "⟦brick91lane⟧"',
+    'if (password.equals("⟦otter77pail⟧"))',
+    f'API_KEY = (\n    "⟦{_KEY}⟧"\n)',
+    'DB_PASSWORD = \\\n        "⟦brick91lane⟧"',
+    f'clientSecret:\n        "⟦{_KEY}⟧",',
+    "jwt.sign({ id: user._id, role: 'x' }, '⟦tulipbarn16⟧', {expiresIn: '1h'})",
+    "const who = jwt.verify(token, '⟦tulipbarn16⟧');",
+    'jwt.encode(payload, "⟦tulipbarn16⟧", algorithm="HS256")',
+    "smtp://lena.moor@gmail.com:⟦brick91lane⟧@smtp.gmail.com:587",
+    "user%3Dlena%26password%3D⟦brick91lane⟧%26next",
+    "client_secret = '\"⟦1d4b2097ac622ba702d19de498f005747a8b21d3⟧\"',",
+    "패스워드:⟦brick91lane⟧",
+    "BROKER_PSWD=⟦brick91lane⟧",
+    "P/W: ⟦brick91lane⟧",
+    "got ftp creds: `lena:⟦mud#Lark44⟧`",
+    "valid credentials `svc_web:⟦mud#Lark44⟧`",
+    "db creds -> `blog:⟦mud#Lark44⟧`",
+    "SEED_PHRASE=⟦acid barely cactus dawn eager fabric gadget habit icon jacket kangaroo label⟧",
+)
+NO_SECRETS = (
+    "POST /login.php?action=lostpassword HTTP/1.1",
+    "ssl_ciphers = HIGH:!aNULL:!PSK:!DSS:!RC4:!SEED:+MEDIUM",
+    "{{ .Values.cache.password | b64enc | quote }}",
+    '"app.user.password=password",\n  "management.endpoints.web.include=se1"',
+    'stopwords = ["0989c462-69c9-49fa-b7d2-30dc5c576a97"]',
+    "| Enter Password | 0x20DF5FA0 |",
+    "{password: newPw, password2: newPw2};",
+    "(ConvertTo-SecureString -AsPlainText 'x' -Force)",
+    "irc:x:39:39:ircd:/var/run:/usr/sbin/nologin\nlist:x:38:38:Mailing List Manager",
+    "The password hash is: `97268a8ae45ac7d15c3cea4ce6ea550b`.",
+    "password hash of lena: `$2y$10$vcrYth5YcCLlZaPDj6PwqOYTw68W1.3WeKlBn70JonsdW/MhFYK4C`",
+    "if (md5($_POST['passwd']) != 'f99565791ffce0529dda71ef6ae4e478')",
+    '<elem key="key">AAAAC3NzaC1lZDI1NTE5AAAAIJJNsnObxF6+8lUGu25Fy+PGT3gmiSXRK+kogFXhBVSY</elem>',
+    "Password: \nroot@pantry2:~# whoami",
+    "  - no-log-password\n  - no-prompting-9\n",
+    "site.passwordValidateMessage=\\u5bc6\\u7801",
+    "use the same username and password throughout the process.",
+    'echo "TDPwOvcLsbCWV5erlk6OHFnlFoXNtdQOt2JQeq+i4Ho=" | openssl enc -d -aes-128-cbc',
+)
+NO_PERSONAL_DATA = (
+    'ciphers = ["aes128-gcm@openssh.com", "curve25519-sha256@libssh.org"]',
+    "clone as `git@github.com` with a key",
+    '<path d="m9 4c.62.83 1.3 1.6 2.26 61.61.23.24 1.1 1.16 1.32">',
+    '<path d="M3.348,0,0,1-.451-1.821,3.46,3.46,0,0,1,2.749-63.28.44.44,0,0,0,.355-.28">',
+    "{ cidr: 10.41.58.0/24, status: reserved }",
+    "beanbag info 10.41.0.2 9010",
+    "reservation (60001..60513)",
+    "Portable Kettle 4.3.6578.38136",
+    '<finished time="1555805638" timestr="Sun Apr 21">',
+    "for text inputs: /-1|2147483647|524288/.test(text)",
+    "height = (state + 273.15) / 0.0065",
+    "contact: 078 05 1123",
+    "NL91 ABNA 0417 1643 01",
+    "payload http://0251.254.169.254 of octal parts",
+    "b12f 0813 8120 8205 a5f5 2970",
+    "my credit card number is 36168002586008",
+)
+PERSONAL_DATA = (
+    "mail ⟦security@openssh.com⟧ first",
+    "git@vger.kernel.org".join("⟦⟧"),
+    "hosts ⟦52.61.23.24⟧ ⟦51.92.83.74⟧ ⟦50.2.3.41⟧",
+    "Pedidos al ⟦011 15 2599-6940⟧ de 9 a 20 hs.",
+)
+
+
+def _marked(text: str, spans: list) -> str:
+    """`text` with the spans in brackets."""
+    for span in sorted(spans, reverse=True):
+        text = f"{text[: span.start]}⟦{text[span.start : span.end]}⟧{text[span.end :]}"
+    return text
+
+
+def _plain(text: str) -> str:
+    return re.sub("[⟦⟧]", "", text)
+
+
+@pytest.mark.parametrize("text", [*SECRETS, *NO_SECRETS])
+def test_secrets_are_found_whole_and_nothing_else_is(text: str) -> None:
+    assert _marked(_plain(text), find_secrets(_plain(text))) == text
+
+
+@pytest.mark.parametrize("text", [*PERSONAL_DATA, *NO_PERSONAL_DATA])
+def test_personal_data_is_found_whole_and_nothing_else_is(text: str) -> None:
+    assert _marked(_plain(text), find_personal_data(_plain(text))) == text
