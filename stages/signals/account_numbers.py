@@ -89,6 +89,12 @@ _NUMBERS_OF_OTHER_KINDS = re.compile(
 )
 """What names a number that is no card's, and the signs of arithmetic in code."""
 
+_PAYS = re.compile(
+    r"(?:pay(?:ment)?s?|charge|authori[sz]e|refund|luhn|checkout)\w{0,12}\(\s?[\"']?\Z",
+    re.IGNORECASE,
+)
+"""A call that takes the number of a card: `process_payment(4…, 866)`."""
+
 _OTHER_REACH = 48
 _NAMES_CARD = (
     r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?"
@@ -286,6 +292,8 @@ def _is_bare_card(text: str, match: re.Match[str]) -> bool:
     if len(match[0]) not in (15, 16) or not match[0].isdecimal() or not is_card(match[0]):
         return False
     before = text[max(0, match.start() - _OTHER_REACH) : match.start()]
+    if _PAYS.search(before):
+        return True
     return _NUMBERS_OF_OTHER_KINDS.search(before) is None
 
 

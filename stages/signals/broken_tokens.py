@@ -3,9 +3,9 @@
 A line is wrapped by a mail program or a terminal, continued by a backslash (shells) or `=` (quoted-
 printable), marked on each line (`>`, `//`, `*`, `#`), or begins as the first one does (`auth | `,
 the sign of a diff). A cell is broken by `<br>`, a string is in parts that a program joins: `+`,
-`.`, `..`, `&`, `<>`, `^`, Visual Basic's `& _`, `TOKEN+=`, the items of a list. At least eight
-characters of the token, with its literal where that does not end it, must stand before the end of
-a line. Time is linear in the text: a token has a greatest number of lines.
+`++`, `.`, `..`, `&`, `<>`, `^`, Visual Basic's `& _`, `TOKEN+=`, the items of a list. At least
+eight characters of the token, with its literal where that does not end it, must stand before the
+end of a line. Time is linear in the text: a token has a greatest number of lines.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _APPENDED = (
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
-_WITHIN_LINE = r"""["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\|)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
+_WITHIN_LINE = r"""["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
 _UNSEEN = r"(?:<wbr ?/?>|&shy;|&#(?:173|8203);|&ZeroWidthSpace;|[\u00ad\u200b\u2060])"
 _UNSEEN_MARKS = bytes(ord("u" if byte in b"<&\\\xc2\xe2" else " ") for byte in range(256))
 _UNSEEN_SIGN = re.compile(

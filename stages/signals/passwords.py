@@ -49,7 +49,7 @@ _OF_APPLICATION = "|".join(
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|passwrd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?<![a-z!])psk(?![a-z])"
-    rf"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    rf"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (

@@ -127,7 +127,7 @@ EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
 """RFC 3849."""
 
 _SEPARATORS = re.compile(r"[\W_]")
-_FICTION = re.compile(r"(?:1?[2-9][0-9]{2})?55501[0-9]{2}|0?12345678?9?0?")
+_FICTION = re.compile(r"(?:1?[2-9][0-9]{2}|1)?55501[0-9]{2}|0?12345678?9?0?")
 """North America's numbers for fiction, and digits in their order."""
 
 _KEPT_FOR_FICTION = re.compile(

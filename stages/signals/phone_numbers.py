@@ -189,7 +189,7 @@ def _find_number(
     if is_sum:
         return None
     touched = _TOUCHING_AFTER.match(text, stop)
-    if touched and touched[0][0] == "," and NAMED_COLUMN.search(find_head(text, first)):
+    if touched and touched[0][0] == "," and _is_cell(text, first, written):
         touched = None  # A row of numbers and dates.
     if is_other_number(written) or (touched and not _NEXT_LABEL.match(text, stop)):
         return None
@@ -202,6 +202,13 @@ def _find_number(
         return None
     named = named_before or _is_named_otherwise(text, first, last, previous)
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
+
+
+def _is_cell(text: str, start: int, written: str) -> bool:
+    """Whether a number is a cell of a row: in a column of numbers, or with its plus."""
+    if written[0] == "+" and text[start - 1 : start] in (",", "\n", '"', ""):
+        return True
+    return NAMED_COLUMN.search(find_head(text, start)) is not None
 
 
 def _may_touch(text: str, start: int, written: str, touching: str) -> bool:

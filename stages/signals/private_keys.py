@@ -2,7 +2,8 @@
 
 PEM, OpenPGP and SSH2 (RFC 4716) mark the begin and the end of a block. PuTTY's file names its
 private lines (`Private-Lines: 8`), a JSON web key (RFC 7517) has its private part in the member
-`d`, XML's RSAKeyValue in the element `D`. Time is linear in the text: a block has a greatest
+`d`, XML's RSAKeyValue in the element `D`; WireGuard's command prints
+its key below itself. Time is linear in the text: a block has a greatest
 length.
 """
 
@@ -27,6 +28,11 @@ _WEB_KEY_MEMBER = re.compile(
     r"\"(?:d|p|q|dp|dq|qi)\\?\"\s{0,4}:\s{0,4}\\?\"([A-Za-z0-9_-]{20,1400}={0,2})\\?\""
 )
 _WEB_KEY_REACH = 6_000
+_WIREGUARD_KEY = re.compile(
+    r"wg genkey[ \t]*(?:\r?\n|\\n)[ \t]*([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)"
+)
+"""What the command prints: 32 bytes in base64."""
+
 _XML_KEY = re.compile(r"<(D|P|Q|DP|DQ|InverseQ)>\s{0,40}([A-Za-z0-9+/=\s]{20,1400})</\1>")
 
 
@@ -38,6 +44,8 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
         yield from _find_putty(text)
     if '"kty' in text:
         yield from _find_web_keys(text)
+    if "wg genkey" in text:
+        yield from (match.span(1) for match in _WIREGUARD_KEY.finditer(text))
     if "<RSAKeyValue" in text:
         yield from (match.span(2) for match in _XML_KEY.finditer(text))
 

@@ -41,7 +41,7 @@ class Signals(Stage):
     and a span names its message.
     """
 
-    name, version, reproducible = "signals", 17, "bytes"
+    name, version, reproducible = "signals", 18, "bytes"
     inputs: ClassVar = {
         "documents": Maybe("documents"),
         "conversations": Many("conversations"),

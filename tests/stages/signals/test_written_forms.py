@@ -36,6 +36,10 @@ SECRETS = (
     "got ftp creds: `lena:⟦mud#Lark44⟧`",
     "valid credentials `svc_web:⟦mud#Lark44⟧`",
     "db creds -> `blog:⟦mud#Lark44⟧`",
+    "SECRET_KEY = '⟦barley.16!⟧'",
+    "app.secret_key = '⟦Heron88387⟧'",
+    "lena@pantry:~$ wg genkey\n⟦RXx2nznYZEGZwOW9vPvIWzfOkcveH8Gw6mtE8TBDbdc=⟧",
+    'token = "⟦ghp_q8Zk81mQw0Lr5" ++ "TbX9vHs2NcJ4dYpAf7GuEx3⟧"',
     "SEED_PHRASE=⟦acid barely cactus dawn eager fabric gadget habit icon jacket kangaroo label⟧",
 )
 NO_SECRETS = (
@@ -55,6 +59,9 @@ NO_SECRETS = (
     "Password: \nroot@pantry2:~# whoami",
     "  - no-log-password\n  - no-prompting-9\n",
     "site.passwordValidateMessage=\\u5bc6\\u7801",
+    "SECRET_KEY = os.environ['SECRET_KEY']",
+    "SECRET_KEY = config.secret_key",
+    "wg genkey | tee private.key | wg pubkey > public.key",
     "use the same username and password throughout the process.",
     'echo "TDPwOvcLsbCWV5erlk6OHFnlFoXNtdQOt2JQeq+i4Ho=" | openssl enc -d -aes-128-cbc',
 )
@@ -68,6 +75,10 @@ NO_PERSONAL_DATA = (
     "reservation (60001..60513)",
     "Portable Kettle 4.3.6578.38136",
     '<finished time="1555805638" timestr="Sun Apr 21">',
+    "Phone: +1 555-0177",
+    "sum: +4930125,50 and +12,5",
+    "resize(4539611155203132, 866)",
+    "process_payment(4539611155203133, 866)",
     "for text inputs: /-1|2147483647|524288/.test(text)",
     "height = (state + 273.15) / 0.0065",
     "contact: 078 05 1123",
@@ -79,6 +90,8 @@ NO_PERSONAL_DATA = (
 PERSONAL_DATA = (
     "mail ⟦security@openssh.com⟧ first",
     "git@vger.kernel.org".join("⟦⟧"),
+    "Ida Moor,Graz,⟦+902123214203⟧,2017-11-06",
+    "process_payment(⟦4539611155203132⟧, 866)",
     "hosts ⟦52.61.23.24⟧ ⟦51.92.83.74⟧ ⟦50.2.3.41⟧",
     "Pedidos al ⟦011 15 2599-6940⟧ de 9 a 20 hs.",
 )
