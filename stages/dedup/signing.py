@@ -189,29 +189,59 @@ def document_batches(
 
     `columns` names `text` and whatever else is read. A row group is read in pieces, so that one of
     long documents need not fit into memory. `needed` says for each row whether it is wanted; row
-    groups without such a row are not read.
+    groups without such a row are not read, and the wanted rows of several pieces are one batch.
     """
     with shard.input.open(shard.path) as file:
-        parquet = _parquet(file, shard)
-        end_of_group = 0
-        for group in range(parquet.num_row_groups):
-            first, end_of_group = (
-                end_of_group,
-                end_of_group + parquet.metadata.row_group(group).num_rows,
-            )
-            if needed is not None and not needed[first:end_of_group].any():
+        batches = _row_batches(_parquet(file, shard), columns, text_bytes, needed)
+        pieces = (
+            batch.slice(begin, end - begin)
+            for batch in batches
+            for begin, end in text_cuts(batch["text"], text_bytes)
+        )
+        waiting: list[pa.RecordBatch] = []
+        held = 0
+        for piece in pieces:
+            size = piece["text"].nbytes
+            if waiting and (needed is None or held + size > text_bytes):
+                yield _columns(waiting, columns)
+                waiting, held = [], 0
+            waiting.append(piece)
+            held += size
+        if waiting:
+            yield _columns(waiting, columns)
+
+
+def _row_batches(
+    parquet: pq.ParquetFile,
+    columns: Sequence[str],
+    text_bytes: int,
+    needed: NDArray[np.bool_] | None,
+) -> Iterator[pa.RecordBatch]:
+    """All rows or those that are needed, in order, of some row groups' pieces of `text_bytes`."""
+    end_of_group = 0
+    for group in range(parquet.num_row_groups):
+        metadata = parquet.metadata.row_group(group)
+        first, end_of_group = end_of_group, end_of_group + metadata.num_rows
+        if needed is not None and not needed[first:end_of_group].any():
+            continue
+        for batch in parquet.iter_batches(
+            batch_size=rows_at_once(metadata, text_bytes),
+            row_groups=[group],
+            columns=list(columns),
+            use_threads=False,
+        ):
+            if needed is None:
+                yield batch
                 continue
-            rows = rows_at_once(parquet.metadata.row_group(group), text_bytes)
-            for batch in parquet.iter_batches(
-                batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False
-            ):
-                if needed is not None:
-                    some = np.flatnonzero(needed[first : first + batch.num_rows])
-                    first += batch.num_rows
-                    batch = batch.take(arrow_array(some))
-                for begin, end in text_cuts(batch["text"], text_bytes):
-                    piece = batch.slice(begin, end - begin)
-                    yield {name: piece[name] for name in columns}
+            some = np.flatnonzero(needed[first : first + batch.num_rows])
+            first += batch.num_rows
+            yield batch.take(arrow_array(some))
+
+
+def _columns(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> dict[str, pa.Array]:
+    if len(batches) == 1:
+        return {name: batches[0][name] for name in columns}
+    return {name: pa.concat_arrays([one[name] for one in batches]) for name in columns}
 
 
 def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:

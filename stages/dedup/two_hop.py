@@ -245,8 +245,8 @@ def find_followed(
 ) -> None:
     """Leave the documents whose partners closure follows, of pairs of documents [low, high).
 
-    These are the documents with fewer than MAX_HOPS partners, and those partners: scratch `followed`
-    of NUMBER. In large families nearly all pairs are between documents with more.
+    These are the documents with fewer than MAX_HOPS partners, and those partners: scratch
+    `followed` of NUMBER. In large families nearly all pairs are between documents with more.
     """
 
     def pieces() -> Iterator[Pairs]:
