@@ -192,23 +192,16 @@ def document_batches(
     groups without such a row are not read, and the wanted rows of several pieces are one batch.
     """
     with shard.input.open(shard.path) as file:
-        batches = _row_batches(_parquet(file, shard), columns, text_bytes, needed)
-        pieces = (
-            batch.slice(begin, end - begin)
-            for batch in batches
-            for begin, end in text_cuts(batch["text"], text_bytes)
-        )
         waiting: list[pa.RecordBatch] = []
         held = 0
-        for piece in pieces:
-            size = piece["text"].nbytes
+        for batch in _row_batches(_parquet(file, shard), columns, text_bytes, needed):
+            size = batch["text"].nbytes
             if waiting and (needed is None or held + size > text_bytes):
-                yield _columns(waiting, columns)
+                yield from _cut(waiting, columns, text_bytes)
                 waiting, held = [], 0
-            waiting.append(piece)
+            waiting.append(batch)
             held += size
-        if waiting:
-            yield _columns(waiting, columns)
+        yield from _cut(waiting, columns, text_bytes)
 
 
 def _row_batches(
@@ -238,10 +231,19 @@ def _row_batches(
             yield batch.take(arrow_array(some))
 
 
-def _columns(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> dict[str, pa.Array]:
-    if len(batches) == 1:
-        return {name: batches[0][name] for name in columns}
-    return {name: pa.concat_arrays([one[name] for one in batches]) for name in columns}
+def _cut(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[str], text_bytes: int
+) -> Iterator[dict[str, pa.Array]]:
+    """The columns of some batches as one, cut where its texts take more than `text_bytes`."""
+    if not batches:
+        return
+    joined = {name: _concat([batch[name] for batch in batches]) for name in columns}
+    for begin, end in text_cuts(joined["text"], text_bytes):
+        yield {name: column.slice(begin, end - begin) for name, column in joined.items()}
+
+
+def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)  # That would copy one too.
 
 
 def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
