@@ -196,11 +196,14 @@ def document_batches(
         held = 0
         for batch in _row_batches(_parquet(file, shard), columns, text_bytes, needed):
             size = batch["text"].nbytes
-            if waiting and (needed is None or held + size > text_bytes):
+            if held + size > text_bytes:
                 yield from _cut(waiting, columns, text_bytes)
                 waiting, held = [], 0
             waiting.append(batch)
             held += size
+            if needed is None or held > text_bytes:
+                yield from _cut(waiting, columns, text_bytes)
+                waiting, held = [], 0
         yield from _cut(waiting, columns, text_bytes)
 
 
@@ -210,7 +213,10 @@ def _row_batches(
     text_bytes: int,
     needed: NDArray[np.bool_] | None,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows or those that are needed, in order, of some row groups' pieces of `text_bytes`."""
+    """All rows or those that are needed, in order, from pieces of about `text_bytes`.
+
+    A row group's pages are unpacked up to its last needed row.
+    """
     end_of_group = 0
     for group in range(parquet.num_row_groups):
         metadata = parquet.metadata.row_group(group)
@@ -227,8 +233,11 @@ def _row_batches(
                 yield batch
                 continue
             some = np.flatnonzero(needed[first : first + batch.num_rows])
+            if len(some):
+                yield batch.take(arrow_array(some))
             first += batch.num_rows
-            yield batch.take(arrow_array(some))
+            if not needed[first:end_of_group].any():
+                break
 
 
 def _cut(

@@ -139,7 +139,7 @@ def translate_pairs(
 
     Only partners of `candidates` (earlier documents that a band proposed beside a new one) can lead
     to a new one, so of the pairs those stay that are one's: by their newer document in `pairs`, by
-    their older one in `mirrored`. Scratch `partners` lists the others' numbers (NUMBER).
+    their older one in `mirrored`. Scratch `partners` lists those that are no candidates (NUMBER).
     """
     path = task.pairs.path(task.file)
     read = read_pairs(path, VERIFIED, task.begin, task.end)
@@ -151,10 +151,12 @@ def translate_pairs(
             hint="make the index again",
         )
     renumbered = renumber_pairs(read, task.pairs.starts, task.pairs.here)
-    newer = renumbered[candidates.at(renumbered["right"])]
-    older = renumbered[candidates.at(renumbered["left"])]
+    is_newer = candidates.at(renumbered["right"])
+    is_older = candidates.at(renumbered["left"])
+    newer, older = renumbered[is_newer], renumbered[is_older]
     write_pairs(out, "mirrored", mirror_pairs(older))
-    write_numbers(out, "partners", np.concatenate([newer["left"], older["right"]]))
+    others = [newer["left"][~is_older[is_newer]], older["right"][~is_newer[is_older]]]
+    write_numbers(out, "partners", np.concatenate(others))
     return {"pairs": write_pairs(out, "pairs", newer)}
 
 
