@@ -300,8 +300,8 @@ def list_nearest(
 
     They are scratch `nearest`: records of VERIFIED, right the document and left its partner.
     """
-    listed = [piece["right"] for piece in followed.slices(task.low, task.high, records)]
-    touched = distinct_numbers(np.concatenate([np.empty(0, np.int64), *listed]))
+    numbers = [piece["right"] for piece in followed.slices(task.low, task.high, records)]
+    touched = distinct_numbers(np.concatenate([np.empty(0, np.int64), *numbers]))
 
     def kept(pairs: Pairs) -> Pairs:
         return pairs[
