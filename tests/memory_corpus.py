@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.store.backend import LocalBackend
+from stages.dedup.index import Placed
 from stages.dedup.pairs import CANDIDATE, PairFiles, write_pairs
 from stages.dedup.two_hop import (
     VerifiedPairs,
@@ -84,14 +85,14 @@ class MemoryCorpus:
     def sizes(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.array([len(self._sorted[n]) for n in numbers.tolist()], dtype=np.int64)
 
-    def placed(self, ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def placed(self, ordered: NDArray[np.int64]) -> Placed:
         assert (np.diff(ordered) > 0).all()
-        return self.sizes(ordered), ordered
+        return Placed(self.sizes(ordered), ordered, np.zeros(len(ordered), np.int64))
 
     def shingles(
-        self, numbers: NDArray[np.int64], placed: Any = None
+        self, numbers: NDArray[np.int64], placed: Placed | None = None
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        assert placed is None or (placed[1] == numbers).all()
+        assert placed is None or (placed.starts == numbers).all()
         kept = [self._sorted[number][: self.most] for number in numbers.tolist()]
         offsets = np.cumsum([0, *map(len, kept)]).astype(np.int64)
         self.read = max(self.read, int(offsets[-1]))

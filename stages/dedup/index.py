@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,22 @@ PLACED = np.dtype([("right", "<i8"), ("start", "<i8"), ("file", "<i4")])
 column has the name by which `pairs.PairFiles` finds its way."""
 
 
+class Placed(NamedTuple):
+    """Where the shingles of some documents lie; each field is int64 [documents]."""
+
+    sizes: NDArray[np.int64]
+    """Distinct shingles, kept or not."""
+    starts: NDArray[np.int64]
+    """Where the kept ones begin in their file, counted in shingles."""
+    files: NDArray[np.int64]
+    """Of an earlier document the file of `EarlierShingles`, -1 where its text was not read. A new
+    one's are in the file of its own shard; the field means nothing there."""
+
+    def some(self, places: NDArray[np.int64]) -> Placed:
+        """Those at some places."""
+        return Placed(self.sizes[places], self.starts[places], self.files[places])
+
+
 @dataclass(frozen=True, eq=False)
 class EarlierShingles:
     """Shingles of the earlier documents whose texts were read, in scratch files."""
@@ -64,23 +80,29 @@ class EarlierShingles:
     placed: PairFiles
     """PLACED, ascending over all files."""
 
+    def locate(
+        self, ordered: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of ascending documents those that were read (their places), their starts and files."""
+        known = self.placed.records_for(ordered, None)
+        assert known is not None
+        return np.searchsorted(ordered, known["right"]), known["start"], known["file"]
+
     def read(
         self,
-        ordered: NDArray[np.int64],
+        placed: Placed,
         kept: NDArray[np.int64],
         to: NDArray[np.int64],
         into: NDArray[np.uint8],
         files: OpenFiles,
     ) -> None:
-        """Copy the `kept` shingles of each of the ascending documents to its place in `into`."""
-        placed = self.placed.records_for(ordered, None)
-        assert placed is not None
-        if not np.array_equal(placed["right"], ordered):
+        """Copy the `kept` shingles of ascending documents to their places `to` in `into`."""
+        if len(placed.files) and placed.files.min() < 0:
             raise AssertionError("shingles of earlier documents whose texts were not read")
-        edges = np.searchsorted(placed["file"], np.arange(len(self.files) + 1))
+        edges = np.searchsorted(placed.files, np.arange(len(self.files) + 1))
         for file in np.flatnonzero(np.diff(edges)).tolist():
             part = slice(int(edges[file]), int(edges[file + 1]))
-            starts = 8 * placed["start"][part].astype(np.int64)
+            starts = 8 * placed.starts[part]
             files.scattered(self.files[file], SHINGLES, starts, 8 * kept[part], to[part], into)
 
 
@@ -156,14 +178,22 @@ class Corpus:
     def sizes(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Distinct shingles of each document, kept or not."""
         ordered, inverse = np.unique(numbers, return_inverse=True)
-        sizes, _ = self.placed(ordered)
-        return sizes[inverse]
+        return self._sizes_and_starts(ordered)[0][inverse]
 
-    def placed(self, ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Distinct shingles of documents in ascending order, and where in their file they begin.
+    def placed(self, ordered: NDArray[np.int64]) -> Placed:
+        """Where the shingles of documents in ascending order lie, and how many there are."""
+        sizes, starts = self._sizes_and_starts(ordered)
+        files = np.full(len(ordered), -1, np.int64)
+        if self.earlier_shingles is not None:
+            old = ordered[: np.searchsorted(ordered, self.first_new)]
+            read, begins, numbers = self.earlier_shingles.locate(old)
+            starts[read], files[read] = begins, numbers
+        return Placed(sizes, starts, files)
 
-        An index says of an earlier document where they began when it was new.
-        """
+    def _sizes_and_starts(
+        self, ordered: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Distinct shingles, and where in their file they began when the document was new."""
         sizes, starts = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64)
         for shard, begin, end in self._by_shard(ordered):
             run, within = np.divmod(ordered[begin:end] - shard.start, shard.run)
@@ -187,7 +217,7 @@ class Corpus:
     def shingles(
         self,
         numbers: NDArray[np.int64],
-        placed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+        placed: Placed | None = None,
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The kept shingles of each document, ascending, end to end, and where each begins.
 
@@ -196,8 +226,9 @@ class Corpus:
         """
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
-        sizes, starts = placed or self.placed(ordered)
-        kept = np.minimum(sizes, self.most)
+        if placed is None:
+            placed = self.placed(ordered)
+        kept = np.minimum(placed.sizes, self.most)
         offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
         offsets[order + 1] = kept
         np.cumsum(offsets, out=offsets)
@@ -206,10 +237,12 @@ class Corpus:
         old = int(np.searchsorted(ordered, self.first_new))
         if old:
             assert self.earlier_shingles is not None
-            self.earlier_shingles.read(ordered[:old], kept[:old], to[:old], into, self.files)
+            first = Placed(*(column[:old] for column in placed))
+            self.earlier_shingles.read(first, kept[:old], to[:old], into, self.files)
         for shard, begin, end in self._by_shard(ordered[old:]):
             part = slice(old + begin, old + end)
-            self.files.scattered(shard, SHINGLES, 8 * starts[part], 8 * kept[part], to[part], into)
+            starts = 8 * placed.starts[part]
+            self.files.scattered(shard, SHINGLES, starts, 8 * kept[part], to[part], into)
         return flat, offsets
 
     # By value ------------------------------------------------------------------------------------

@@ -71,6 +71,8 @@ def renumber_pairs(pairs: Pairs, starts: NDArray[np.int64], later: NDArray[np.in
     this run does not have one: its pairs are skipped. Left and right change places where this run
     takes the generations in another order.
     """
+    if np.array_equal(starts[:-1], later) and _ascend(pairs["right"], pairs["left"]):
+        return pairs
     right, right_there = _renumber(pairs["right"], starts, later)
     left, left_there = _renumber(pairs["left"], starts, later)
     renumbered = pairs.copy()

@@ -365,7 +365,7 @@ def _similar_pairs(
     """
     placed = corpus.placed(numbers)
     shingles, offsets = corpus.shingles(numbers, placed)
-    sizes = placed[0]
+    sizes = placed.sizes
     row, place = sample_candidates(shingles, offsets, sizes, table, floor, corpus.most)
     larger = np.maximum(sizes[row], table.sizes[place])
     like = at_least(np.minimum(sizes[row], table.sizes[place]) / larger, floor)

@@ -17,7 +17,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -341,11 +341,21 @@ class ShingledTexts:
     """[shingles] of all documents end to end, in text order, repeats included."""
     offsets: NDArray[np.int64]
     """[documents + 1] document d has the shingles [offsets[d], offsets[d + 1])."""
-    texts: NDArray[np.uint64]
-    """[documents, 2] XXH3-128 of the raw UTF-8 bytes, upper half first."""
-    words: NDArray[np.uint64]
-    """[documents, 2] 128-bit hash of the normalised tokens; where there are none, that of the raw
-    bytes, so that only an equal text has the same."""
+    tokens: NDArray[np.uint64]
+    """[documents, 2] 128-bit hash of the normalised tokens; means nothing where there are none."""
+    has_tokens: NDArray[np.bool_]
+    raw: Bytes
+
+    @cached_property
+    def texts(self) -> NDArray[np.uint64]:
+        """[documents, 2] XXH3-128 of the raw UTF-8 bytes, upper half first."""
+        return _text_digests(*self.raw)
+
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """[documents, 2] 128-bit hash of the normalised tokens; where there are none, that of the
+        raw bytes, so that only an equal text has the same."""
+        return np.where(self.has_tokens[:, None], self.tokens, self.texts)
 
 
 Shingler = Callable[[pa.Array], ShingledTexts]
@@ -384,15 +394,12 @@ def _shingle_texts(
 ) -> ShingledTexts:
     raw = _arrow_bytes(texts)
     if normalised is None:
-        hashes, offsets, words = _shingle_bytes(*raw, form)
+        hashes, offsets, tokens = _shingle_bytes(*raw, form)
     else:
-        hashes, offsets, words = _shingle_bytes(
+        hashes, offsets, tokens = _shingle_bytes(
             *_encode_texts(map(normalised, texts.to_pylist())), form
         )
-    digests = _text_digests(*raw)
-    empty = offsets[1:] == offsets[:-1]
-    words[empty] = digests[empty]
-    return ShingledTexts(hashes, offsets, digests, words)
+    return ShingledTexts(hashes, offsets, tokens, offsets[1:] > offsets[:-1], raw)
 
 
 def _shingle_by_datatrove(
@@ -402,9 +409,8 @@ def _shingle_by_datatrove(
     from stages.dedup.datatrove import datatrove_shingles
 
     hashes, offsets, tokens = datatrove_shingles(texts.to_pylist(), ngram, hash)
-    digests = _text_digests(*_arrow_bytes(texts))
-    words = np.where(tokens.any(axis=1, keepdims=True), tokens, digests)
-    return ShingledTexts(hashes, offsets, digests, words)
+    has_tokens = (tokens[:, 0] | tokens[:, 1]) != 0
+    return ShingledTexts(hashes, offsets, tokens, has_tokens, _arrow_bytes(texts))
 
 
 def _shingle_bytes(

@@ -189,29 +189,70 @@ def document_batches(
 
     `columns` names `text` and whatever else is read. A row group is read in pieces, so that one of
     long documents need not fit into memory. `needed` says for each row whether it is wanted; row
-    groups without such a row are not read.
+    groups without such a row are not read, and the wanted rows of several pieces are one batch.
     """
     with shard.input.open(shard.path) as file:
-        parquet = _parquet(file, shard)
-        end_of_group = 0
-        for group in range(parquet.num_row_groups):
-            first, end_of_group = (
-                end_of_group,
-                end_of_group + parquet.metadata.row_group(group).num_rows,
-            )
-            if needed is not None and not needed[first:end_of_group].any():
+        waiting: list[pa.RecordBatch] = []
+        held = 0
+        for batch in _row_batches(_parquet(file, shard), columns, text_bytes, needed):
+            size = batch["text"].nbytes
+            if held + size > text_bytes:
+                yield from _cut(waiting, columns, text_bytes)
+                waiting, held = [], 0
+            waiting.append(batch)
+            held += size
+            if needed is None or held > text_bytes:
+                yield from _cut(waiting, columns, text_bytes)
+                waiting, held = [], 0
+        yield from _cut(waiting, columns, text_bytes)
+
+
+def _row_batches(
+    parquet: pq.ParquetFile,
+    columns: Sequence[str],
+    text_bytes: int,
+    needed: NDArray[np.bool_] | None,
+) -> Iterator[pa.RecordBatch]:
+    """All rows or those that are needed, in order, from pieces of about `text_bytes`.
+
+    A row group's pages are unpacked up to its last needed row.
+    """
+    end_of_group = 0
+    for group in range(parquet.num_row_groups):
+        metadata = parquet.metadata.row_group(group)
+        first, end_of_group = end_of_group, end_of_group + metadata.num_rows
+        if needed is not None and not needed[first:end_of_group].any():
+            continue
+        for batch in parquet.iter_batches(
+            batch_size=rows_at_once(metadata, text_bytes),
+            row_groups=[group],
+            columns=list(columns),
+            use_threads=False,
+        ):
+            if needed is None:
+                yield batch
                 continue
-            rows = rows_at_once(parquet.metadata.row_group(group), text_bytes)
-            for batch in parquet.iter_batches(
-                batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False
-            ):
-                if needed is not None:
-                    some = np.flatnonzero(needed[first : first + batch.num_rows])
-                    first += batch.num_rows
-                    batch = batch.take(arrow_array(some))
-                for begin, end in text_cuts(batch["text"], text_bytes):
-                    piece = batch.slice(begin, end - begin)
-                    yield {name: piece[name] for name in columns}
+            some = np.flatnonzero(needed[first : first + batch.num_rows])
+            if len(some):
+                yield batch.take(arrow_array(some))
+            first += batch.num_rows
+            if not needed[first:end_of_group].any():
+                break
+
+
+def _cut(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[str], text_bytes: int
+) -> Iterator[dict[str, pa.Array]]:
+    """The columns of some batches as one, cut where its texts take more than `text_bytes`."""
+    if not batches:
+        return
+    joined = {name: _concat([batch[name] for batch in batches]) for name in columns}
+    for begin, end in text_cuts(joined["text"], text_bytes):
+        yield {name: column.slice(begin, end - begin) for name, column in joined.items()}
+
+
+def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)  # That would copy one too.
 
 
 def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:

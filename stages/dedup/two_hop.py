@@ -11,7 +11,7 @@ later ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from artifacts_schema.errors import CorruptArtifact
 from stages.dedup.pairs import (
     BYTES_AT_WORK,
     CANDIDATE,
+    NUMBER,
     TWO_HOP,
     VERIFIED,
     PairFiles,
@@ -138,7 +139,7 @@ def translate_pairs(
 
     Only partners of `candidates` (earlier documents that a band proposed beside a new one) can lead
     to a new one, so of the pairs those stay that are one's: by their newer document in `pairs`, by
-    their older one in `mirrored`. Scratch `partners` lists the others' numbers (NUMBER).
+    their older one in `mirrored`. Scratch `partners` lists those that are no candidates (NUMBER).
     """
     path = task.pairs.path(task.file)
     read = read_pairs(path, VERIFIED, task.begin, task.end)
@@ -150,10 +151,12 @@ def translate_pairs(
             hint="make the index again",
         )
     renumbered = renumber_pairs(read, task.pairs.starts, task.pairs.here)
-    newer = renumbered[candidates.at(renumbered["right"])]
-    older = renumbered[candidates.at(renumbered["left"])]
+    is_newer = candidates.at(renumbered["right"])
+    is_older = candidates.at(renumbered["left"])
+    newer, older = renumbered[is_newer], renumbered[is_older]
     write_pairs(out, "mirrored", mirror_pairs(older))
-    write_numbers(out, "partners", np.concatenate([newer["left"], older["right"]]))
+    others = [newer["left"][~is_older[is_newer]], older["right"][~is_newer[is_older]]]
+    write_numbers(out, "partners", np.concatenate(others))
     return {"pairs": write_pairs(out, "pairs", newer)}
 
 
@@ -207,17 +210,30 @@ def _propose_generation(
     own = pairs[-1]
     start, end = corpus.starts[own.generation : own.generation + 2].tolist()
     records = max(bytes_at_once // BYTES_AT_WORK, 1)
+    tasks = _tasks(own.sides, start, end, pairs_per_task)
+    followed = PairFiles.from_results(
+        run(
+            find_followed,
+            tasks,
+            name=f"followed_{own.generation:03d}",
+            verified=own,
+            records=records,
+        ),
+        "followed",
+        NUMBER,
+    )
     lists = run(
         list_nearest,
-        _tasks(own.sides, 0, end, max(records // MAX_HOPS, 1)),
+        _tasks([followed], 0, end, max(records // MAX_HOPS, 1)),
         name=f"nearest_{own.generation:03d}",
         corpus=corpus,
+        followed=followed,
         verified=pairs,
         records=records,
     )
     led = run(
         propose_two_hop,
-        _tasks(own.sides, start, end, pairs_per_task),
+        tasks,
         name=f"close_{own.generation:03d}",
         corpus=corpus,
         lists=PairFiles.from_results(lists, "nearest", VERIFIED),
@@ -226,24 +242,66 @@ def _propose_generation(
     return PairFiles.from_results(led, "pairs", CANDIDATE)
 
 
+def find_followed(
+    task: PairTask, out: ShardOutput, *, verified: VerifiedPairs, records: int
+) -> None:
+    """Leave the documents whose partners closure follows, of pairs of documents [low, high).
+
+    These are the documents with fewer than MAX_HOPS partners, and those partners: scratch
+    `followed` of NUMBER. In large families nearly all pairs are between documents with more.
+    """
+
+    def pieces() -> Iterator[Pairs]:
+        for side in verified.sides:
+            yield from side.slices(task.low, task.high, records)
+
+    documents, counts = count_partners((piece["right"] for piece in pieces()), records)
+    few = documents[counts < MAX_HOPS]
+    numbers = [few] + [piece["left"][np.isin(piece["right"], few)] for piece in pieces()]
+    write_numbers(out, "followed", np.concatenate(numbers))
+
+
+def count_partners(
+    documents: Iterable[NDArray[np.int64]], at_once: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each of `documents` once, ascending, and how often it occurs; `at_once` more are held."""
+    distinct, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    waiting: list[NDArray[np.int64]] = []
+
+    def join() -> None:
+        nonlocal distinct, counts
+        more, times = np.unique(
+            np.concatenate([np.empty(0, np.int64), *waiting]), return_counts=True
+        )
+        waiting.clear()
+        distinct, places = np.unique(np.concatenate([distinct, more]), return_inverse=True)
+        sums = np.zeros(len(distinct), np.int64)
+        np.add.at(sums, places, np.concatenate([counts, times]))
+        counts = sums
+
+    for some in documents:
+        waiting.append(some)
+        if sum(map(len, waiting)) > at_once:
+            join()
+    join()
+    return distinct, counts
+
+
 def list_nearest(
     task: PairTask,
     out: ShardOutput,
     *,
     corpus: Corpus,
+    followed: PairFiles,
     verified: Sequence[VerifiedPairs],
     records: int,
 ) -> dict[str, Any]:
-    """Leave the nearest partners of documents [low, high) that have a pair of the last generation.
+    """Leave the nearest partners of the documents [low, high) that are `followed`.
 
     They are scratch `nearest`: records of VERIFIED, right the document and left its partner.
     """
-    parts = [
-        distinct_numbers(piece["right"])
-        for side in verified[-1].sides
-        for piece in side.slices(task.low, task.high, records)
-    ]
-    touched = distinct_numbers(np.concatenate([np.empty(0, np.int64), *parts]))
+    numbers = [piece["right"] for piece in followed.slices(task.low, task.high, records)]
+    touched = distinct_numbers(np.concatenate([np.empty(0, np.int64), *numbers]))
 
     def kept(pairs: Pairs) -> Pairs:
         return pairs[
@@ -270,8 +328,8 @@ def propose_two_hop(
     """Leave two-hop candidates of the documents [low, high): scratch `pairs` of CANDIDATE.
 
     Of each document those with the greatest product of the two similarities. A document with
-    MAX_HOPS partners gets no candidates: in a large family there would be too many. So the lists
-    hold all partners of the others, and none of these is proposed again.
+    MAX_HOPS partners gets no candidates: in a large family there would be too many. So `lists` (of
+    `list_nearest`) hold all partners of the others, and none of these is proposed again.
     """
     proposed = [np.empty(0, dtype=CANDIDATE)]
     edges = lists.between(task.low, task.high)

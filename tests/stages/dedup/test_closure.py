@@ -20,8 +20,14 @@ from memory_corpus import (
 )
 
 from stages.dedup import two_hop
-from stages.dedup.pairs import CANDIDATE, VERIFIED, PairFiles, mirror_pairs, write_pairs
-from stages.dedup.two_hop import VerifiedPairs, list_nearest, propose_two_hop
+from stages.dedup.pairs import CANDIDATE, NUMBER, VERIFIED, PairFiles, mirror_pairs, write_pairs
+from stages.dedup.two_hop import (
+    VerifiedPairs,
+    count_partners,
+    find_followed,
+    list_nearest,
+    propose_two_hop,
+)
 from stages.dedup.verification import PairTask, at_least
 
 FLOOR = 0.3
@@ -197,14 +203,24 @@ def test_a_document_is_led_to_by_the_best_of_several_ways(
     (given,) = run(write_verified, [Given()], rows=rows)
     options = {"corpus": corpus, "records": 100}
     everything = PairTask("all", 0, 7, 0)
-    listed = run(
-        list_nearest, [everything], verified=[VerifiedPairs.from_results(0, [given])], **options
-    )
+    verified = VerifiedPairs.from_results(0, [given])
+    of_x = run(find_followed, [PairTask("x", 0, 1, 0)], verified=verified, records=100)
+    followed = PairFiles.from_results(of_x, "followed", NUMBER)
+    assert [n for piece in followed.slices(0, 7, 100) for (n,) in piece.tolist()] == [x, y1, y2]
+    listed = run(list_nearest, [everything], followed=followed, verified=[verified], **options)
     lists = PairFiles.from_results(listed, "nearest", VERIFIED)
     (led,) = run(propose_two_hop, [PairTask("x", 0, 1, 0)], lists=lists, **options)
     # z1 by .9 * .7 = .63 (and by .6 * .62), z3 .588, z2 .585, z4 .582: the first three.
     found = PairFiles.from_results([led], "pairs", CANDIDATE).between(0, 7)
     assert found.tolist() == [(z1, x, -1), (z2, x, -1), (z3, x, -1)]
+
+
+@pytest.mark.parametrize("at_once", [0, 3, 100])
+def test_partners_are_counted_over_pieces(at_once: int) -> None:
+    pieces = [np.array(piece, np.int64) for piece in ([5, 2, 5], [], [2, 9], [5])]
+    documents, counts = count_partners(pieces, at_once)
+    assert dict(zip(documents.tolist(), counts.tolist(), strict=True)) == {2: 2, 5: 3, 9: 1}
+    assert [len(column) for column in count_partners([], at_once)] == [0, 0]
 
 
 class Given:

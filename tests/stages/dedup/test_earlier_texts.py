@@ -68,12 +68,16 @@ def test_batches_hold_the_rows_that_are_needed_and_no_other_row_group_is_read(
     (shard,) = read_input(*given("documents", {"00000.parquet": path.read_bytes()})).shards()
     needed = np.array([rng.random() < 0.3 for _ in texts])
     needed[14:35] = False
+    needed[42:49] = [False, True, *[False] * 5]
     read: list[int] = []
+    unpacked: dict[int, int] = {}
     plain = pq.ParquetFile.iter_batches
 
     def note(self: Any, *args: Any, row_groups: list[int], **options: Any) -> Any:
         read.extend(row_groups)
-        return plain(self, *args, row_groups=row_groups, **options)
+        for batch in plain(self, *args, row_groups=row_groups, **options):
+            unpacked[row_groups[0]] = unpacked.get(row_groups[0], 0) + batch.num_rows
+            yield batch
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", note)
     batches = list(document_batches(shard, ["text"], text_bytes, needed))
@@ -81,6 +85,12 @@ def test_batches_hold_the_rows_that_are_needed_and_no_other_row_group_is_read(
     assert found == [text for text, wanted in zip(texts, needed, strict=True) if wanted]
     assert read == [group for group in range(9) if needed[7 * group : 7 * group + 7].any()]
     assert not {2, 3, 4} & set(read)
+    sizes = [[len(text) for text in batch["text"].to_pylist()] for batch in batches]
+    assert all(len(of) == 1 or sum(of) <= text_bytes for of in sizes)
+    if text_bytes == 1:
+        assert unpacked[6] == 2, "rows behind the last needed one are not"
+    if text_bytes == 1 << 20:
+        assert len(batches) == 1, "few needed texts are shingled together"
 
 
 def test_only_texts_of_candidates_and_of_their_partners_are_read(

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_shingles import folded_words
 
+from stages.dedup import folding
 from stages.dedup.folding import EXPANSION, PADDING, FoldTable, fold_bytes, fold_character
 
 _TABLE = FoldTable()
@@ -135,7 +136,7 @@ def test_every_character_that_folding_changes_is_as_defined_beside_every_kind_of
 def test_every_fold_fits_the_room_that_is_kept_for_it() -> None:
     table = FoldTable()
     most = 0.0
-    for first in range(0, sys.maxunicode + 1, 256):
+    for first in range(0, sys.maxunicode + 1, folding._BLOCK):
         table.learn(first)
     lengths = table.entries >> np.uint64(48) & np.uint64(63)
     for first, last, size in ((0, 0x80, 1), (0x80, 0x800, 2), (0x800, 0x10000, 3)):
