@@ -128,14 +128,19 @@ def _room_digest(room: Path) -> str:
     return digest.hexdigest()
 
 
-def _drop_docstrings(tree: ast.AST) -> None:
-    for node in ast.walk(tree):
+def _drop_docstrings(tree: ast.Module) -> None:
+    """Remove each text that begins a body; bodies are in statements, which alone are visited."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
         body = getattr(node, "body", None)
-        if not isinstance(body, list) or not body:
-            continue
-        first = body[0]
+        first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
             node.body = body[1:]  # type: ignore[attr-defined]
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inside = getattr(node, block, None)
+            if isinstance(inside, list):
+                waiting += inside
 
 
 def build_manifest(
