@@ -144,7 +144,8 @@ def make_password(rng: random.Random, style: str = "") -> str:
     if style == "strong" or rng.random() < 0.4:
         letters = list(drawn + pick(rng, "!#%*+?_-", 2) + pick(rng, ALNUM, rng.randrange(1, 7)))
         rng.shuffle(letters)
-        return "".join(letters)
+        # a letter at both ends: a sign there has a meaning in YAML, a shell or a sentence
+        return pick(rng, ALNUM, 1) + "".join(letters) + pick(rng, ALNUM, 1)
     word, tail = rng.choice(PARTS), str(rng.randrange(10, 2030))
     second = rng.choice((rng.choice(FIRST), rng.choice(PARTS).title()))
     return f"{word.title()}{second}{tail}{rng.choice(('', '!', '#', '?'))}"
