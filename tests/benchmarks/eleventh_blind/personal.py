@@ -88,7 +88,7 @@ IBANS = {
     "NL": "AAAAdddddddddd", "BE": "dddddddddddd", "GB": "AAAAdddddddddddddd",
     "IE": "AAAAdddddddddddddd", "PT": "ddddddddddddddddddddd", "PL": "dddddddddddddddddddddddd",
     "SE": "dddddddddddddddddddd", "DK": "dddddddddddddd", "FI": "dddddddddddddd",
-    "NO": "ddddddddddd", "CZ": "dddddddddddddddddddd", "LU": "dddcccccccccccccc",
+    "NO": "ddddddddddd", "CZ": "dddddddddddddddddddd", "LU": "dddccccccccccccc",
     "RO": "AAAAcccccccccccccccc",
 }  # fmt: skip
 CARDS = ("4", "4", "4", "51", "52", "53", "54", "55", "2221", "2720", "34", "37", "6011", "65")
