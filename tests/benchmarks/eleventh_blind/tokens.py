@@ -131,24 +131,46 @@ def make_jwt(rng: random.Random, algorithm: str = "") -> str:
 
 
 def make_password(rng: random.Random, style: str = "") -> str:
-    """A password that somebody chose or a generator drew; for a URL of plain characters."""
+    """A password that somebody chose or a generator drew.
+
+    `url`: of plain characters; `encoded`: with a percent sign; `long`: an application's secret;
+    `strong`: with a letter or digit at both ends, where a sign would have a meaning of its own.
+    """
     drawn = "".join(rng.sample(string.ascii_letters, 7)) + pick(rng, DIGITS, 2)
-    if style == "url":
-        letters = list(drawn + pick(rng, ALNUM + "-_~", rng.randrange(2, 12)))
-        rng.shuffle(letters)
-        return "".join(letters).strip("-_~")
     if style == "encoded":
         return quote(drawn + rng.choice("@#/!$&") + pick(rng, ALNUM, 3), safe="")
-    if style == "long" or (not style and rng.random() < 0.25):
+    if style == "long":
         return pick(rng, ALNUM, rng.choice((20, 24, 32)))
-    if style == "strong" or rng.random() < 0.4:
-        letters = list(drawn + pick(rng, "!#%*+?_-", 2) + pick(rng, ALNUM, rng.randrange(1, 7)))
-        rng.shuffle(letters)
-        # a letter at both ends: a sign there has a meaning in YAML, a shell or a sentence
-        return pick(rng, ALNUM, 1) + "".join(letters) + pick(rng, ALNUM, 1)
-    word, tail = rng.choice(PARTS), str(rng.randrange(10, 2030))
-    second = rng.choice((rng.choice(FIRST), rng.choice(PARTS).title()))
-    return f"{word.title()}{second}{tail}{rng.choice(('', '!', '#', '?'))}"
+    if rng.random() < 0.45:
+        return _choose_password(rng, style)
+    letters = list(drawn + pick(rng, ALNUM, rng.randrange(1, 9)))
+    if style != "url" and rng.random() < 0.5:
+        letters += pick(rng, "!#%*+?_-", 2)
+    rng.shuffle(letters)
+    return pick(rng, ALNUM, 1) + "".join(letters) + pick(rng, ALNUM, 1)
+
+
+def _choose_password(rng: random.Random, style: str) -> str:
+    """One as people choose them: words or a name, a year or a number, perhaps a sign."""
+    word, second = rng.choice(PARTS), rng.choice((*FIRST, *PARTS)).lower()
+    number = rng.choice((str(rng.randrange(10, 99)), str(rng.randrange(1960, 2026))))
+    plain = (
+        f"{word}{second.title()}{number}",
+        f"{word.title()}{second}{number}",
+        f"{word}_{number}{second}",
+    )
+    signed = (
+        f"{word.title()}@{number}",
+        f"{word}.{second}{number}",
+        f"{word.title()}{second}#{number}",
+    )
+    ended = (
+        f"{word.title()}{number}!",
+        f"{word.title()}{second.title()}{number}!",
+        f"{second}{number}$",
+    )
+    forms = {"url": plain, "strong": plain + signed}.get(style, plain + signed + ended)
+    return rng.choice(forms)
 
 
 def _key(scene: Scene, argument: str) -> str:
