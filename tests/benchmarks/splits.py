@@ -56,6 +56,10 @@ TENTH_BLIND_SEED = 27001
 """Seeds from here on draw from the tenth blind set (tenth_blind/), by a tenth such writer; the
 weights of its forms come from a count of public code and pages (FORMS.md there)."""
 
+ELEVENTH_BLIND_SEED = 30001
+"""Seeds from here on draw from the eleventh blind set (eleventh_blind/), by an eleventh such
+writer; its forms are those met in documentation, forums, tickets and public code."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

@@ -11,12 +11,20 @@ from functools import cache
 
 import pytest
 
-from tests.benchmarks import eighth_blind, ninth_blind, seventh_blind, sixth_blind, tenth_blind
+from tests.benchmarks import (
+    eighth_blind,
+    eleventh_blind,
+    ninth_blind,
+    seventh_blind,
+    sixth_blind,
+    tenth_blind,
+)
 from tests.benchmarks.blind_set import CARRIED, KINDS, BlindSet, load, slots_of, values_of
 from tests.benchmarks.redaction import LATER_SETS, kinds_of, later_set
 from tests.benchmarks.redaction_cases import Case
 from tests.benchmarks.splits import (
     EIGHTH_BLIND_SEED,
+    ELEVENTH_BLIND_SEED,
     NINTH_BLIND_SEED,
     SEVENTH_BLIND_SEED,
     SIXTH_BLIND_SEED,
@@ -29,6 +37,7 @@ SETS = {
     EIGHTH_BLIND_SEED: eighth_blind.SET,
     NINTH_BLIND_SEED: ninth_blind.SET,
     TENTH_BLIND_SEED: tenth_blind.SET,
+    ELEVENTH_BLIND_SEED: eleventh_blind.SET,
 }
 every_set = pytest.mark.parametrize("seed", SETS, ids=[one.ordinal for one in SETS.values()])
 every_kind = pytest.mark.parametrize("kind", KINDS)
