@@ -89,6 +89,7 @@ _ALGORITHM = re.compile(r"[\w-]+@(?:openssh\.com|libssh\.org)")
 _MAIL_OF_PROJECT = re.compile(r"[a-z]+@|openssh-[a-z-]+@")
 """SSH names algorithms so (RFC 4251, 6): `aes128-gcm@openssh.com`."""
 
+_MASKED = re.compile(r"x+@x+(?:\.x+)+", re.IGNORECASE)
 _FORGES = re.compile(r"(?:github|gitlab|bitbucket|gitee|codeberg)\.(?:com|org)\Z", re.IGNORECASE)
 
 _SENT_NUMBER = re.compile(r"[0-9]{8,14}\.[0-9]{1,7}-[0-9]{1,3}-")
@@ -169,7 +170,7 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         if _SAMPLE.fullmatch(text, start, end) or _SAMPLE_DOMAIN.match(text, at + 1, end):
             continue
-        if _SLOT_AFTER.match(text, end):
+        if _SLOT_AFTER.match(text, end) or _MASKED.fullmatch(text, start, end):
             continue
         yield start, end
         free = end

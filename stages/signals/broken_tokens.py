@@ -59,8 +59,11 @@ _UNSEEN_SIGN = re.compile(
 )
 """Where a page may break a word, and the end of a line in a string: beside `<br>`."""
 
+_REDIRECTED = r"""["'] ?>{1,2} ?[\w./~$-]{1,60}\r?\n[ \t]{0,40}(?:echo|printf) (?:-\w{1,2} )?["']"""
+"""The next part is appended to a file: `echo -n "…" > token`, `echo -n "…" >> token`."""
+
 _LINE_BREAK = re.compile(
-    rf"""{_APPENDED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n|"""
+    rf"""{_APPENDED}|{_REDIRECTED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n|"""
     rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>)?[=\\`^%]?\r?\n"""
     r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
 )
@@ -77,13 +80,14 @@ _LINE_OPEN = re.compile(r"""[ \t]{0,40}(?:\|[ \t]{1,40})?(?P<quote>["'])?""")
 _LONGEST_PREFIX = 80
 """Characters with which two lines begin alike."""
 
-_JOINT_SIGNS = {"q": "\"'`", "s": " ,+.&|~^<>\\", ";": ";", "n": "\n", "r": "\r"}
+_JOINT_SIGNS = {"q": "\"'`", "g": ">", "s": " ,+.&|~^<\\", ";": ";", "n": "\n", "r": "\r"}
 _JOINT_MARKS = bytes(
     ord(next((mark for mark, some in _JOINT_SIGNS.items() if chr(byte) in some), "a"))
     for byte in range(256)
 )
-_JOINT = re.compile(rb"q(?:s{0,4}(?:q|r?ns{0,40}q)|;?r?n)")
-"""Two strings with nothing but signs between, or the end of a line that ends with a string."""
+_JOINT = re.compile(rb"q(?:[gs]{0,4}(?:q|r?n[gs]{0,40}q)|;?r?n|s?g{1,2}s?[as]{1,60}r?n)")
+"""Two strings with nothing but signs between, the end of a line that ends with a string, or one
+that is written to a file."""
 
 _JOIN_BEFORE = re.compile(
     r"(?:join|concat|implode|paste0?|strcat)\b[^\n]{0,12}(?:\n[ \t]{0,12}[\"'`])?\Z", re.IGNORECASE

@@ -183,7 +183,8 @@ _ADDRESS_SIGN_BEFORE = re.compile(
     r"|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z"
     r"|[a-z0-9-]\.[a-z]{2,10}\W{0,2} [\[(]\Z"
     r"|forwarded[\w-]{0,6}\W{0,4}(?:[0-9.]{7,15}, ?){0,4}\Z|\b(?:tcp|udp)\b[^\n]{0,40}\Z|ip[46]?:\Z"
-    r"|[0-9] {1,3}\Z|\w \[\Z|[0-9]\.[0-9]{1,3}-\Z|(?<![a-z])(?:addr|ip|host)[\"'\])]{0,2}\s?(?:=>"
+    r"|[0-9](?: ms)? {1,3}\Z|\w \[\Z|[0-9]\.[0-9]{1,3}-\Z"
+    r"|(?<![a-z])(?:addr|ip|host)[\"'\])]{0,2}\s?(?:=>"
     r"|=|:)\s?[\"']?\Z|\blisten\w{0,8}\W{1,4}\Z",
     re.IGNORECASE,
 )

@@ -175,6 +175,10 @@ _STATEMENTS = _shapes(
             r"`?[^\s:\"'`/|]{1,40}`? / `?(?P<loose>[^\s\"'`<>|]{8,64})"
         ),
         "zugang": rf"zugang{_STATED}",
+        "wlan": (
+            r"wlan\b[^\n]{1,60}?\b(?:schl(?:ü|ue)ssel|key)\s?[:=]\s?[\"'`]?"
+            r"(?P<sure>[^\s\"'`<>|]{8,63})"
+        ),
         "identifiant": rf"identifiant{_STATED}",
         "temporary password": (
             r"temporary password is generated for [\w.@'-]{3,60}: (?P<sure>\S{6,64})"

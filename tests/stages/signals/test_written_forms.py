@@ -40,6 +40,8 @@ SECRETS = (
     "app.secret_key = '⟦Heron88387⟧'",
     "lena@pantry:~$ wg genkey\n⟦RXx2nznYZEGZwOW9vPvIWzfOkcveH8Gw6mtE8TBDbdc=⟧",
     'token = "⟦ghp_q8Zk81mQw0Lr5" ++ "TbX9vHs2NcJ4dYpAf7GuEx3⟧"',
+    "WLAN: pantry-Gast, Schlüssel: ⟦barley_36copper⟧",
+    'echo -n "⟦ghp_q8Zk81mQw0Lr5" > token\necho -n "TbX9vHs2NcJ4dYpAf7GuEx3⟧" >> token',
     "SEED_PHRASE=⟦acid barely cactus dawn eager fabric gadget habit icon jacket kangaroo label⟧",
 )
 NO_SECRETS = (
@@ -62,6 +64,8 @@ NO_SECRETS = (
     "SECRET_KEY = os.environ['SECRET_KEY']",
     "SECRET_KEY = config.secret_key",
     "wg genkey | tee private.key | wg pubkey > public.key",
+    "WLAN: pantry-Gast, Schlüssel: am Empfang",
+    'echo "ghp_q8Zk81mQw0Lr5" > token\necho "TbX9vHs2Nc" >> token',
     "use the same username and password throughout the process.",
     'echo "TDPwOvcLsbCWV5erlk6OHFnlFoXNtdQOt2JQeq+i4Ho=" | openssl enc -d -aes-128-cbc',
 )
@@ -79,6 +83,7 @@ NO_PERSONAL_DATA = (
     "sum: +4930125,50 and +12,5",
     "resize(4539611155203132, 866)",
     "process_payment(4539611155203133, 866)",
+    "mail of authors: xxx@xxx.xxx",
     "for text inputs: /-1|2147483647|524288/.test(text)",
     "height = (state + 273.15) / 0.0065",
     "contact: 078 05 1123",
@@ -92,6 +97,7 @@ PERSONAL_DATA = (
     "git@vger.kernel.org".join("⟦⟧"),
     "Ida Moor,Graz,⟦+902123214203⟧,2017-11-06",
     "process_payment(⟦4539611155203132⟧, 866)",
+    " 4  34 ms  7 ms  28 ms  ⟦25.48.15.22⟧\n 5  45 ms  22 ms  54 ms  ⟦21.17.65.244⟧",
     "hosts ⟦52.61.23.24⟧ ⟦51.92.83.74⟧ ⟦50.2.3.41⟧",
     "Pedidos al ⟦011 15 2599-6940⟧ de 9 a 20 hs.",
 )
