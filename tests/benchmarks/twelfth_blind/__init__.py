@@ -10,9 +10,9 @@ chat exports hold. A usual form has several templates, a rare one has one. Hard 
 look-alikes beside the values. No text is a copy; people, firms, names and values are drawn in the
 shapes that services and tools document.
 
-In no text, because the label can be disputed: numbers kept for fiction and tests, public test cards,
-documentation addresses, public resolvers and networks, handles with a domain, encrypted private
-keys, password hashes.
+In no text, because the label can be disputed: numbers kept for fiction and tests, public test
+cards, documentation addresses, public resolvers and networks, handles with a domain, encrypted
+private keys, password hashes.
 """
 
 from __future__ import annotations

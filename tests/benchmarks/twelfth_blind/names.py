@@ -1,4 +1,4 @@
-"""What the carriers of the twelfth blind set assign: a name and a secret, or a name and no secret."""
+"""What the carriers of the twelfth blind set assign: a name with or without a secret."""
 
 from __future__ import annotations
 
