@@ -60,6 +60,10 @@ ELEVENTH_BLIND_SEED = 30001
 """Seeds from here on draw from the eleventh blind set (eleventh_blind/), by an eleventh such
 writer; its forms are those met in documentation, forums, tickets and public code."""
 
+TWELFTH_BLIND_SEED = 33001
+"""Seeds from here on draw from the twelfth blind set (twelfth_blind/), by a twelfth such writer;
+its forms are those of repositories of applications, notes and pages of organisations."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
