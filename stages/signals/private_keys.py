@@ -2,13 +2,13 @@
 
 PEM, OpenPGP and SSH2 (RFC 4716) mark the begin and the end of a block. PuTTY's file names its
 private lines (`Private-Lines: 8`), a JSON web key (RFC 7517) has its private part in the member
-`d`, XML's RSAKeyValue in the element `D`; WireGuard's command prints
-its key below itself. Time is linear in the text: a block has a greatest
-length.
+`d`, XML's RSAKeyValue in the element `D`; WireGuard's command prints its key below itself, and
+Kubernetes has blocks in base64. Time is linear in the text: a block has a greatest length.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 
@@ -28,6 +28,11 @@ _WEB_KEY_MEMBER = re.compile(
     r"\"(?:d|p|q|dp|dq|qi)\\?\"\s{0,4}:\s{0,4}\\?\"([A-Za-z0-9_-]{20,1400}={0,2})\\?\""
 )
 _WEB_KEY_REACH = 6_000
+_ENCODED_BEGIN = "LS0tLS1CRUdJTi"
+_ENCODED = re.compile(rf"{_ENCODED_BEGIN}[A-Za-z0-9+/]{{50,{4 * LONGEST_KEY_BLOCK // 3}}}={{0,2}}")
+_ENCODED_HEAD = 64
+"""A PEM block in base64, as Kubernetes keeps it, and its characters that hold its head."""
+
 _WIREGUARD_KEY = re.compile(
     r"wg genkey[ \t]*(?:\r?\n|\\n)[ \t]*([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)"
 )
@@ -44,6 +49,8 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
         yield from _find_putty(text)
     if '"kty' in text:
         yield from _find_web_keys(text)
+    if _ENCODED_BEGIN in text:
+        yield from (match.span() for match in _ENCODED.finditer(text) if _encodes_key(match[0]))
     if "wg genkey" in text:
         yield from (match.span(1) for match in _WIREGUARD_KEY.finditer(text))
     if "<RSAKeyValue" in text:
@@ -72,6 +79,11 @@ def _is_key(body: str) -> bool:
     body = _INDENTED.sub("\n", body)
     letters = len(_KEY_CHARACTERS.findall(body))
     return letters >= 40 and "..." not in body and body.count(" ") * 8 < len(body)
+
+
+def _encodes_key(encoded: str) -> bool:
+    """Whether base64 is that of a block with a private key, not of a certificate."""
+    return b"PRIVATE KEY" in base64.b64decode(encoded[:_ENCODED_HEAD])
 
 
 def _find_putty(text: str) -> Iterator[tuple[int, int]]:

@@ -24,7 +24,7 @@ _SALTED = re.compile(
     re.IGNORECASE,
 )
 _PHRASE = re.compile(
-    r"unique phrase|\A(?:base64|arn|vault|ref):|://|@microsoft|your|change|insert|\$\{|\{\{|\$\("
+    r"unique phrase|\A(?:base64|arn|vault|ref):|\AENC\[|://|@microsoft|your|change|insert|\$\{|\{\{|\$\("
     r"|\w{3,} \w{3,} \w{3,}",
     re.IGNORECASE,
 )

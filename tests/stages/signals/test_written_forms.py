@@ -5,6 +5,7 @@ The forms are those of programs, configs, notes and logs; every word and value i
 
 from __future__ import annotations
 
+import base64
 import re
 
 import pytest
@@ -13,7 +14,14 @@ from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
 
 _KEY = "q8Zk81mQw0Lr5TbX9vHs2NcJ4dYpAf7GuE"
+_PEM = (
+    "-----BEGIN {0}-----\n" + base64.b64encode(bytes(range(240))).decode() + "\n-----END {0}-----\n"
+)
+_ENCODED_KEY = base64.b64encode(_PEM.format("RSA PRIVATE KEY").encode()).decode()
+_ENCODED_CERTIFICATE = base64.b64encode(_PEM.format("CERTIFICATE").encode()).decode()
 SECRETS = (
+    f"data:\n  tls.key: ⟦{_ENCODED_KEY}⟧\n",
+    f"    client-key-data: ⟦{_ENCODED_KEY}⟧",
     'curl_setopt($ch, CURLOPT_USERPWD, "lena:⟦kX8fishtank22⟧");',
     'easy_setopt(curl, CURLOPT_PASSWORD, "⟦gR7pondweed!⟧");',
     f'easy_setopt(curl, CURLOPT_XOAUTH2_BEARER,\n        "⟦{_KEY}⟧");',
@@ -45,6 +53,9 @@ SECRETS = (
     "SEED_PHRASE=⟦acid barely cactus dawn eager fabric gadget habit icon jacket kangaroo label⟧",
 )
 NO_SECRETS = (
+    f"data:\n  tls.key: {_ENCODED_CERTIFICATE}\n",
+    "secret: ENC[AES256_GCM,data:WG4wGQVUxvBidXovf/CbAPl+me+g4OrL+EyGUzfI,\n  iv:arYL2Ttbv9h45a=]",
+    "mysql -u lena -p pantry77store < dump.sql",
     "POST /login.php?action=lostpassword HTTP/1.1",
     "ssl_ciphers = HIGH:!aNULL:!PSK:!DSS:!RC4:!SEED:+MEDIUM",
     "{{ .Values.cache.password | b64enc | quote }}",
