@@ -19,6 +19,7 @@ import string
 import zlib
 from collections.abc import Callable
 
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.splits import Side
 
 LOWER, DIGITS = string.ascii_lowercase, string.digits
@@ -165,12 +166,6 @@ def make_national(rng: random.Random, side: Side) -> str:
         ways.append(f"{plain[:3]}.{plain[3:6]}.{plain[6:]}")
         ways.append(f"{plain[:4]}/{plain[4:]}")
     return rng.choice(ways)
-
-
-def luhn_digit(body: str) -> str:
-    """The check digit of ISO/IEC 7812."""
-    digits = [int(d) * (2 if i % 2 == 0 else 1) for i, d in enumerate(reversed(body))]
-    return str(-sum(d - 9 if d > 9 else d for d in digits) % 10)
 
 
 def make_card(rng: random.Random, side: Side, between: str | None = None) -> str:

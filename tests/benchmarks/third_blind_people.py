@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import phonenumbers
 
+from tests.benchmarks.blind_standards import luhn_digit
+
 Make = Callable[[random.Random, str], str]
 
 NAMES = {
@@ -282,12 +284,6 @@ def make_ipv6(rng: random.Random, _: str = "") -> str:
     )
     low = rng.choice([rng.getrandbits(64), rng.getrandbits(64), rng.randint(1, 0xFFFF)])
     return str(ipaddress.IPv6Address(start << 96 | rng.getrandbits(32) << 64 | low))
-
-
-def luhn_digit(body: str) -> str:
-    """Return the digit that makes a number pass ISO/IEC 7812."""
-    doubled = (int(digit) * (2 - at % 2) for at, digit in enumerate(reversed(body)))
-    return str(-sum(value // 10 + value % 10 for value in doubled) % 10)
 
 
 NETWORKS = ("4", 16), ("4", 16), ("5N", 16), ("22", 16), ("34", 15), ("37", 15), ("6011", 16)

@@ -13,19 +13,10 @@ import textwrap
 from collections.abc import Callable
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import crc24, der
 from tests.benchmarks.eighth_blind.words import BASE58, HEX, draw_from, make_base64
 
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-
-
-def der(tag: int, *parts: bytes) -> bytes:
-    """One element of DER: tag, length, content."""
-    content = b"".join(parts)
-    size = len(content)
-    if size < 128:
-        return bytes([tag, size]) + content
-    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
-    return bytes([tag, 128 | len(length)]) + length + content
 
 
 def _integer(rng: random.Random, size: int) -> bytes:
@@ -113,16 +104,6 @@ KEY_BYTES: dict[str, Callable[[random.Random], bytes]] = {
     "DH PARAMETERS": lambda rng: der(0x30, _integer(rng, 256), der(2, b"\2")),
     "SSH SIGNATURE": lambda rng: b"SSHSIG" + rng.randbytes(180),
 }
-
-
-def crc24(content: bytes) -> int:
-    """The checksum of OpenPGP armor (RFC 4880, 6.1)."""
-    value = 0xB704CE
-    for byte in content:
-        value ^= byte << 16
-        for _ in range(8):
-            value = value << 1 ^ (0x1864CFB if value & 0x800000 else 0)
-    return value & 0xFFFFFF
 
 
 def make_armor(rng: random.Random, tag: int) -> str:

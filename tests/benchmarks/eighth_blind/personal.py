@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.eighth_blind.words import (
     PEOPLE,
     ascii_of,
@@ -120,15 +121,6 @@ TEST_CARDS = (
     *("378282246310005", "6011111111111117", "3566002020360505", "4111111111111111"),
 )
 """Numbers that Stripe, Adyen and the networks publish for tests."""
-
-
-def luhn_digit(body: str) -> str:
-    """The digit that makes a number right by ISO/IEC 7812-1."""
-    total = 0
-    for place, digit in enumerate(reversed(body)):
-        value = int(digit) * (2 if place % 2 == 0 else 1)
-        total += value - 9 if value > 9 else value
-    return str(-total % 10)
 
 
 def group_card(digits: str, joint: str) -> str:

@@ -9,9 +9,9 @@ import string
 import zlib
 from collections.abc import Callable
 
+from tests.benchmarks.blind_standards import crc_base62
 from tests.benchmarks.eighth_blind.words import ALNUM, HEX, URLSAFE, draw_from, make_uuid
 
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _ALPHABETS = {
     "x": HEX,
     "X": HEX.upper(),
@@ -107,15 +107,6 @@ NAMED_ONLY = frozenset(
     name for name, (_, form) in FORMS.items() if form.startswith("{") or name == "pagerduty"
 )
 """Services whose keys have no head: only a name beside them says what they are."""
-
-
-def crc_base62(body: str) -> str:
-    """The six characters that end a token of GitHub or npm: its CRC-32 in base 62."""
-    number, text = zlib.crc32(body.encode()), ""
-    for _ in range(6):
-        number, digit = divmod(number, 62)
-        text = _BASE62[digit] + text
-    return text
 
 
 def _with_crc(head: str) -> Callable[[random.Random], str]:

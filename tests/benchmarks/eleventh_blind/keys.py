@@ -10,22 +10,13 @@ import random
 import textwrap
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import bech32, crc24, der
 from tests.benchmarks.eleventh_blind.words import BASE64, HEX, domain, pick
 
 RSA = bytes.fromhex("300d06092a864886f70d0101010500")
 EC = bytes.fromhex("301306072a8648ce3d020106082a8648ce3d030107")
 P256 = bytes.fromhex("06082a8648ce3d030107")
 ED25519 = bytes.fromhex("300506032b6570")
-_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-
-
-def der(tag: int, *parts: bytes) -> bytes:
-    """A DER element of these contents."""
-    body = b"".join(parts)
-    if len(body) < 128:
-        return bytes([tag, len(body)]) + body
-    size = (len(body).bit_length() + 7) // 8
-    return bytes([tag, 128 | size]) + len(body).to_bytes(size, "big") + body
 
 
 def _integer(rng: random.Random, bits: int) -> bytes:
@@ -96,40 +87,6 @@ PUBLIC = {
 def encode(content: bytes) -> str:
     """Base64 with padding."""
     return base64.b64encode(content).decode()
-
-
-def crc24(content: bytes) -> int:
-    """The checksum of an OpenPGP armor (RFC 4880, 6.1)."""
-    crc = 0xB704CE
-    for byte in content:
-        crc ^= byte << 16
-        for _ in range(8):
-            crc = crc << 1 ^ (0x1864CFB if crc & 0x800000 else 0)
-    return crc & 0xFFFFFF
-
-
-def polymod(values: list[int]) -> int:
-    """The checksum of BIP 173; 1 for a right text."""
-    check = 1
-    for value in values:
-        top = check >> 25
-        check = (check & 0x1FFFFFF) << 5 ^ value
-        for at, generator in enumerate(
-            (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
-        ):
-            check ^= generator if top >> at & 1 else 0
-    return check
-
-
-def bech32(prefix: str, content: bytes) -> str:
-    """Bech32 of BIP 173."""
-    bits = "".join(f"{byte:08b}" for byte in content)
-    bits += "0" * (-len(bits) % 5)
-    values = [int(bits[at : at + 5], 2) for at in range(0, len(bits), 5)]
-    head = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
-    rest = polymod([*head, *values, *[0] * 6]) ^ 1
-    values += [rest >> 5 * (5 - at) & 31 for at in range(6)]
-    return f"{prefix}1" + "".join(_BECH32[value] for value in values)
 
 
 def wrap(text: str, width: int, joint: str) -> str:

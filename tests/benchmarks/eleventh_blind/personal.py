@@ -9,6 +9,7 @@ import string
 from itertools import pairwise
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.eleventh_blind.words import (
     FIRST,
     FREE_MAIL,
@@ -157,12 +158,6 @@ def make_ipv6(rng: random.Random) -> str:
     if rng.random() < 0.5:
         groups[3:] = ["", f"{rng.randrange(2, 0xFFFF):x}"]
     return ":".join([head, *groups])
-
-
-def luhn_digit(digits: str) -> str:
-    """The check digit of ISO/IEC 7812-1 to be put after these digits."""
-    doubled = [int(d) * (2 - at % 2) for at, d in enumerate(reversed(digits))]
-    return str(-sum(d - 9 if d > 9 else d for d in doubled) % 10)
 
 
 def make_card(rng: random.Random, style: str = "") -> str:

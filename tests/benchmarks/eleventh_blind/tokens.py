@@ -6,10 +6,10 @@ import base64
 import json
 import random
 import string
-import zlib
 from urllib.parse import quote
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import SIGNATURES, crc_base62, segment
 from tests.benchmarks.eleventh_blind.words import (
     ALNUM,
     FIRST,
@@ -26,7 +26,6 @@ from tests.benchmarks.eleventh_blind.words import (
 )
 
 DIGITS = string.digits
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 BASE32 = string.ascii_lowercase + "234567"
 KEYS: dict[str, tuple[str | tuple[str, int], ...]] = {
     "github_fine": ("github_pat_", (ALNUM, 22), "_", (ALNUM, 59)),
@@ -80,28 +79,12 @@ CHECKED = {"github": "ghp_", "github_oauth": "gho_", "github_actions": "ghs_", "
 EVERY = (*CHECKED, *KEYS)
 
 
-def crc_base62(body: str) -> str:
-    """The six characters that GitHub and npm put after a token's 30: its CRC-32 in base 62."""
-    number, text = zlib.crc32(body.encode()), ""
-    for _ in range(6):
-        number, digit = divmod(number, 62)
-        text = _BASE62[digit] + text
-    return text
-
-
 def make_key(rng: random.Random, name: str) -> str:
     """A key of a service in its published form."""
     if name in CHECKED:
         body = pick(rng, ALNUM, 30)
         return f"{CHECKED[name]}{body}{crc_base62(body)}"
     return "".join(part if isinstance(part, str) else pick(rng, *part) for part in KEYS[name])
-
-
-def _segment(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-SIGNATURES = {"HS256": 32, "HS512": 64, "RS256": 256, "ES256": 64}
 
 
 def make_jwt(rng: random.Random, algorithm: str = "") -> str:
@@ -127,7 +110,7 @@ def make_jwt(rng: random.Random, algorithm: str = "") -> str:
     )
     claims |= {"iat": issued, "exp": issued + rng.choice((900, 3600, 86400))}
     parts = [json.dumps(part, separators=(",", ":")).encode() for part in (head, claims)]
-    return ".".join(map(_segment, [*parts, rng.randbytes(SIGNATURES[algorithm])]))
+    return ".".join(map(segment, [*parts, rng.randbytes(SIGNATURES[algorithm])]))
 
 
 def make_password(rng: random.Random, style: str = "") -> str:

@@ -6,6 +6,7 @@ import ipaddress
 import random
 from itertools import pairwise
 
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.fifth_blind.fillers import (
     ALNUM,
     DIGITS,
@@ -154,15 +155,6 @@ def make_ip(scene: Scene, version: str) -> str:
         count = 8 - groups[0].count(":") - 1
         text = ":".join([groups[0], *(chars(rng, HEX[1:], 4) for _ in range(count))])
     return text.upper() if rng.random() < 0.06 else text
-
-
-def luhn_digit(body: str) -> str:
-    """The digit that makes body + digit pass Luhn's check (ISO/IEC 7812-1, annex B)."""
-    total = sum(
-        sum(divmod(2 * int(digit), 10)) if place % 2 == 0 else int(digit)
-        for place, digit in enumerate(reversed(body))
-    )
-    return str(-total % 10)
 
 
 _BRANDS = (

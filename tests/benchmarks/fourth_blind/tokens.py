@@ -11,6 +11,7 @@ import string
 from collections.abc import Callable
 from urllib.parse import quote
 
+from tests.benchmarks.blind_standards import der
 from tests.benchmarks.fourth_blind.services import BASE62, URL64, service_key
 from tests.benchmarks.fourth_blind.templates import Make
 from tests.benchmarks.fourth_blind.words import ALNUM, GIVEN, HEX, NOUNS, domain, draw
@@ -53,13 +54,8 @@ def _length(size: int) -> bytes:
     return bytes((128 + len(data),)) + data
 
 
-def _der(tag: int, *parts: bytes) -> bytes:
-    content = b"".join(parts)
-    return bytes((tag,)) + _length(len(content)) + content
-
-
 def _integer(value: int) -> bytes:
-    return _der(2, value.to_bytes(value.bit_length() // 8 + 1, "big"))
+    return der(2, value.to_bytes(value.bit_length() // 8 + 1, "big"))
 
 
 def _rsa(rng: random.Random, bits: int) -> bytes:
@@ -67,7 +63,7 @@ def _rsa(rng: random.Random, bits: int) -> bytes:
     half = bits // 2
     sizes = (bits, 0, bits - 1, half, half, half - 1, half - 2, half - 1)
     top = [rng.getrandbits(size) | 1 << (size - 1) | 1 if size else 65537 for size in sizes]
-    return _der(48, _integer(0), *map(_integer, top))
+    return der(48, _integer(0), *map(_integer, top))
 
 
 def key_body(rng: random.Random, kind: str) -> str:
@@ -76,12 +72,12 @@ def key_body(rng: random.Random, kind: str) -> str:
     if kind == "rsa":
         data = _rsa(rng, rng.choice((1024, 2048)))
     elif kind == "pkcs8":
-        algorithm = _der(48, bytes.fromhex("06092a864886f70d0101010500"))
-        data = _der(48, _integer(0), algorithm, _der(4, _rsa(rng, 2048)))
+        algorithm = der(48, bytes.fromhex("06092a864886f70d0101010500"))
+        data = der(48, _integer(0), algorithm, der(4, _rsa(rng, 2048)))
     elif kind == "ec":
         curve = bytes.fromhex("a00a06082a8648ce3d030107")
         public = b"\x00\x04" + rng.randbytes(64)
-        data = _der(48, _integer(1), _der(4, rng.randbytes(32)), curve, _der(0xA1, _der(3, public)))
+        data = der(48, _integer(1), der(4, rng.randbytes(32)), curve, der(0xA1, der(3, public)))
     elif kind == "ed25519":
         head = bytes.fromhex("302e020100300506032b657004220420")
         data = head + rng.randbytes(32)

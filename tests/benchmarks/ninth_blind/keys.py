@@ -12,6 +12,7 @@ import random
 import textwrap
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import crc24, der
 from tests.benchmarks.ninth_blind.words import DOMAINS, FIRSTS, HEX, NOUNS, moment, pick, plain
 
 _SIGNATURES = {"HS256": 32, "RS256": 256, "ES256": 64, "EdDSA": 64, "PS256": 256, "HS512": 64}
@@ -59,21 +60,13 @@ def make_jwt(rng: random.Random, short: bool = False) -> str:
     return f"{_json(_header(rng, algorithm))}.{_json(claims)}.{signature}"
 
 
-def _der(tag: int, *contents: bytes) -> bytes:
-    body = b"".join(contents)
-    if len(body) < 128:
-        return bytes([tag, len(body)]) + body
-    size = len(body).to_bytes((len(body).bit_length() + 7) // 8, "big")
-    return bytes([tag, 128 | len(size)]) + size + body
-
-
 def _sequence(*contents: bytes) -> bytes:
-    return _der(0x30, *contents)
+    return der(0x30, *contents)
 
 
 def _integer(rng: random.Random, bits: int) -> bytes:
     number = rng.getrandbits(bits) | 1 << (bits - 1) | 1
-    return _der(2, number.to_bytes(bits // 8 + 1, "big"))
+    return der(2, number.to_bytes(bits // 8 + 1, "big"))
 
 
 _VERSION0, _VERSION1 = b"\x02\x01\x00", b"\x02\x01\x01"
@@ -92,8 +85,8 @@ def _rsa(rng: random.Random) -> bytes:
 
 
 def _ec(rng: random.Random) -> bytes:
-    point = _der(3, b"\x00\x04", rng.randbytes(64))
-    return _sequence(_VERSION1, _der(4, rng.randbytes(32)), _der(0xA0, _P256), _der(0xA1, point))
+    point = der(3, b"\x00\x04", rng.randbytes(64))
+    return _sequence(_VERSION1, der(4, rng.randbytes(32)), der(0xA0, _P256), der(0xA1, point))
 
 
 def _dsa(rng: random.Random) -> bytes:
@@ -103,26 +96,26 @@ def _dsa(rng: random.Random) -> bytes:
 def _pkcs8(rng: random.Random) -> bytes:
     form = rng.choice(["rsa", "ec", "ed25519", "ed25519"])
     if form == "ed25519":
-        return _sequence(_VERSION0, _ED25519, _der(4, _der(4, rng.randbytes(32))))
+        return _sequence(_VERSION0, _ED25519, der(4, der(4, rng.randbytes(32))))
     algorithm, inner = (_RSA, _rsa(rng)) if form == "rsa" else (_EC, _ec(rng))
-    return _sequence(_VERSION0, algorithm, _der(4, inner))
+    return _sequence(_VERSION0, algorithm, der(4, inner))
 
 
 def _encrypted(rng: random.Random) -> bytes:
     # PBES2 with PBKDF2 and AES-256-CBC (RFC 8018)
     derive = _sequence(
         b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0c",
-        _sequence(_der(4, rng.randbytes(8)), b"\x02\x02\x08\x00"),
+        _sequence(der(4, rng.randbytes(8)), b"\x02\x02\x08\x00"),
     )
-    cipher = _sequence(b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x01\x2a", _der(4, rng.randbytes(16)))
+    cipher = _sequence(b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x01\x2a", der(4, rng.randbytes(16)))
     scheme = _sequence(b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d", _sequence(derive, cipher))
-    return _sequence(scheme, _der(4, rng.randbytes(rng.choice([160, 1232]))))
+    return _sequence(scheme, der(4, rng.randbytes(rng.choice([160, 1232]))))
 
 
 def _spki(rng: random.Random) -> bytes:
     if rng.random() < 0.5:
-        return _sequence(_EC, _der(3, b"\x00\x04", rng.randbytes(64)))
-    return _sequence(_RSA, _der(3, b"\x00", _rsa_public(rng)))
+        return _sequence(_EC, der(3, b"\x00\x04", rng.randbytes(64)))
+    return _sequence(_RSA, der(3, b"\x00", _rsa_public(rng)))
 
 
 def _rsa_public(rng: random.Random) -> bytes:
@@ -212,18 +205,6 @@ def _traditional(scene: Scene, _: str) -> str:
         "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"
         f"DEK-Info: AES-128-CBC,{iv}\n\n\x02{body}\x03\n-----END RSA PRIVATE KEY-----"
     )
-
-
-def crc24(content: bytes) -> int:
-    """The checksum of an OpenPGP armor (RFC 4880, section 6.1)."""
-    crc = 0xB704CE
-    for byte in content:
-        crc ^= byte << 16
-        for _ in range(8):
-            crc <<= 1
-            if crc & 0x1000000:
-                crc ^= 0x1864CFB
-    return crc & 0xFFFFFF
 
 
 def _armor(scene: Scene, argument: str) -> str:

@@ -11,6 +11,7 @@ import random
 import string
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.ninth_blind.words import (
     COMMON,
     DOMAINS,
@@ -120,15 +121,6 @@ def make_phone(rng: random.Random, country: str) -> str:
             for part in (*("207946", "7700900", "199000", "491570", "35301"), "8465004", "161496")
         ):
             return number
-
-
-def luhn_digit(digits: str) -> str:
-    """The last digit that ISO/IEC 7812-1 asks after these."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 if place % 2 else 2)
-        total += value - 9 if value > 9 else value
-    return str(-total % 10)
 
 
 def make_card(rng: random.Random, style: str = "", wrong: bool = False) -> str:

@@ -7,9 +7,9 @@ import random
 import re
 import string
 import uuid
-import zlib
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import crc_base62
 from tests.benchmarks.ninth_blind.words import ALNUM, HEX, URLSAFE, mixed, pick, split
 
 LOWER = string.ascii_lowercase + string.digits
@@ -24,7 +24,6 @@ _ALPHABETS = {
     "a": string.ascii_letters,
     "B": string.ascii_uppercase + "234567",
 }
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 SERVICES: dict[str, str] = {
     # `{x30}` draws 30 letters and digits, u base64url, h hex, l lower, U upper, d digits; `{crc}`
@@ -150,15 +149,6 @@ NAMED: dict[str, str] = {
     "HONEYCOMB_API_KEY": "{x22}",
     "MAILERSEND_API_KEY": "mlsn.{h64}",
 }
-
-
-def crc_base62(body: str) -> str:
-    """The checksum of GitHub and npm: CRC-32 of the body in six digits of base 62."""
-    number, text = zlib.crc32(body.encode()), ""
-    for _ in range(6):
-        number, rest = divmod(number, 62)
-        text = _BASE62[rest] + text
-    return text
 
 
 def draw_form(rng: random.Random, form: str) -> str:

@@ -10,6 +10,7 @@ import string
 from collections.abc import Callable
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import crc24, der
 from tests.benchmarks.seventh_blind.services import SERVICES, make_key, make_webhook
 from tests.benchmarks.seventh_blind.words import (
     ALNUM,
@@ -55,34 +56,27 @@ def make_jwt(rng: random.Random, short: bool = False) -> str:
     return f"{encode_json(header)}.{encode_json(payload)}.{_base64url(signature)}"
 
 
-def _der(tag: int, content: bytes) -> bytes:
-    size = len(content)
-    count = (size.bit_length() + 7) // 8
-    length = bytes([size]) if size < 128 else bytes([128 + count]) + size.to_bytes(count, "big")
-    return bytes([tag]) + length + content
-
-
 def _integer(rng: random.Random, size: int) -> bytes:
-    return _der(2, b"\x00" + bytes([rng.randint(128, 255)]) + rng.randbytes(size - 1))
+    return der(2, b"\x00" + bytes([rng.randint(128, 255)]) + rng.randbytes(size - 1))
 
 
 def _rsa_der(rng: random.Random) -> bytes:
     size = rng.choice((128, 256, 256))
     half = size // 2
-    numbers = [_integer(rng, size), _der(2, b"\x01\x00\x01"), _integer(rng, size)]
+    numbers = [_integer(rng, size), der(2, b"\x01\x00\x01"), _integer(rng, size)]
     numbers += [_integer(rng, half) for _ in range(5)]
-    return _der(0x30, _der(2, b"\x00") + b"".join(numbers))
+    return der(0x30, der(2, b"\x00") + b"".join(numbers))
 
 
 def _ec_der(rng: random.Random) -> bytes:
-    curve = _der(0xA0, bytes.fromhex("06082a8648ce3d030107"))
-    point = _der(0xA1, _der(3, b"\x00\x04" + rng.randbytes(64)))
-    return _der(0x30, _der(2, b"\x01") + _der(4, rng.randbytes(32)) + curve + point)
+    curve = der(0xA0, bytes.fromhex("06082a8648ce3d030107"))
+    point = der(0xA1, der(3, b"\x00\x04" + rng.randbytes(64)))
+    return der(0x30, der(2, b"\x01") + der(4, rng.randbytes(32)) + curve + point)
 
 
 def _pkcs8_der(rng: random.Random) -> bytes:
-    algorithm = _der(0x30, bytes.fromhex("06092a864886f70d0101010500"))
-    return _der(0x30, _der(2, b"\x00") + algorithm + _der(4, _rsa_der(rng)))
+    algorithm = der(0x30, bytes.fromhex("06092a864886f70d0101010500"))
+    return der(0x30, der(2, b"\x00") + algorithm + der(4, _rsa_der(rng)))
 
 
 def _ed25519_der(rng: random.Random) -> bytes:
@@ -90,23 +84,23 @@ def _ed25519_der(rng: random.Random) -> bytes:
 
 
 def _encrypted_der(rng: random.Random) -> bytes:
-    scheme = _der(0x30, bytes.fromhex("06092a864886f70d01050d") + _der(0x30, rng.randbytes(60)))
-    return _der(0x30, scheme + _der(4, rng.randbytes(320)))
+    scheme = der(0x30, bytes.fromhex("06092a864886f70d01050d") + der(0x30, rng.randbytes(60)))
+    return der(0x30, scheme + der(4, rng.randbytes(320)))
 
 
 def _public_der(rng: random.Random) -> bytes:
     algorithm = bytes.fromhex("301306072a8648ce3d020106082a8648ce3d030107")
-    return _der(0x30, algorithm + _der(3, b"\x00\x04" + rng.randbytes(64)))
+    return der(0x30, algorithm + der(3, b"\x00\x04" + rng.randbytes(64)))
 
 
 def _rsa_public_der(rng: random.Random) -> bytes:
-    return _der(0x30, _integer(rng, 256) + _der(2, b"\x01\x00\x01"))
+    return der(0x30, _integer(rng, 256) + der(2, b"\x01\x00\x01"))
 
 
 def _certificate_der(rng: random.Random) -> bytes:
-    body = _der(0x30, _integer(rng, 16) + _der(0x30, rng.randbytes(rng.randint(150, 400))))
+    body = der(0x30, _integer(rng, 16) + der(0x30, rng.randbytes(rng.randint(150, 400))))
     algorithm = bytes.fromhex("300d06092a864886f70d01010b0500")
-    return _der(0x30, body + algorithm + _der(3, b"\x00" + rng.randbytes(256)))
+    return der(0x30, body + algorithm + der(3, b"\x00" + rng.randbytes(256)))
 
 
 def _openssh(rng: random.Random) -> bytes:
@@ -127,7 +121,7 @@ KEY_BYTES: dict[str, Callable[[random.Random], bytes]] = {
     "ed25519": _ed25519_der,
     "encrypted": _encrypted_der,
     "openssh": _openssh,
-    "dsa": lambda rng: _der(0x30, _der(2, b"\x00") + _integer(rng, 128) + _integer(rng, 20) * 2),
+    "dsa": lambda rng: der(0x30, der(2, b"\x00") + _integer(rng, 128) + _integer(rng, 20) * 2),
     "cipher": lambda rng: rng.randbytes(608),
     "public": _public_der,
     "rsa_public": _rsa_public_der,
@@ -151,18 +145,6 @@ def _body(scene: Scene, argument: str) -> str:
     form, _, separator = argument.partition("/")
     text = base64.b64encode(KEY_BYTES[form](scene.rng)).decode()
     return _lines(text, 70 if form == "openssh" else 64, unescape(separator or "~"))
-
-
-def crc24(content: bytes) -> int:
-    """The checksum of an armored OpenPGP block (RFC 4880, 6.1)."""
-    value = 0xB704CE
-    for byte in content:
-        value ^= byte << 16
-        for _ in range(8):
-            value <<= 1
-            if value & 0x1000000:
-                value ^= 0x1864CFB
-    return value & 0xFFFFFF
 
 
 def _pgp(scene: Scene, tag: str) -> str:

@@ -9,6 +9,7 @@ import string
 from collections.abc import Callable
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.seventh_blind.words import (
     COMPANIES,
     FIRST_NAMES,
@@ -208,15 +209,6 @@ def make_public_ipv6(rng: random.Random) -> str:
     if rng.random() < 0.4:
         return f"{head}:{groups[0]}:{groups[1]}::{rng.randint(1, 0xFFFF):x}"
     return ":".join((head, *groups))
-
-
-def luhn_digit(digits: str) -> str:
-    """The digit that makes a number pass the Luhn check (ISO/IEC 7812-1)."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        doubled = int(digit) * (2 if place % 2 == 0 else 1)
-        total += doubled - 9 if doubled > 9 else doubled
-    return str(-total % 10)
 
 
 def luhn_valid(digits: str) -> bool:

@@ -9,21 +9,12 @@ import zlib
 from collections.abc import Callable
 from uuid import UUID
 
+from tests.benchmarks.blind_standards import crc_base62
 from tests.benchmarks.seventh_blind.words import ALNUM, BASE64, BASE64URL, HEX, draw
 
 UPPER = string.ascii_uppercase + string.digits
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 Make = Callable[[random.Random], str]
-
-
-def crc_base62(text: str) -> str:
-    """The CRC-32 of a text in six digits of base 62, as tokens of GitHub and npm end."""
-    value, digits = zlib.crc32(text.encode()), ""
-    for _ in range(6):
-        value, digit = divmod(value, 62)
-        digits = _BASE62[digit] + digits
-    return digits
 
 
 def crc_hex(text: str) -> str:

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Callable
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import der
 from tests.benchmarks.sixth_blind.personal import DIGITS
 from tests.benchmarks.sixth_blind.services import SERVICES, UNBROKEN, pick_service
 from tests.benchmarks.sixth_blind.words import ALNUM, HEX, URLSAFE, b64, chars, mixed
@@ -84,20 +85,12 @@ def make_jwt(rng: random.Random, parts: int = 3) -> str:
     return ".".join(token[:parts])
 
 
-def _der(tag: int, content: bytes) -> bytes:
-    size = len(content)
-    if size < 128:
-        return bytes([tag, size]) + content
-    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
-    return bytes([tag, 128 + len(length)]) + length + content
-
-
 def _odd(rng: random.Random, size: int) -> int:
     return int.from_bytes(rng.randbytes(size), "big") | 1 | 3 << (8 * size - 2)
 
 
 def _integer(value: int) -> bytes:
-    return _der(2, value.to_bytes(value.bit_length() // 8 + 1, "big"))
+    return der(2, value.to_bytes(value.bit_length() // 8 + 1, "big"))
 
 
 def _rsa(rng: random.Random) -> bytes:
@@ -114,28 +107,26 @@ def _rsa(rng: random.Random) -> bytes:
         _odd(rng, half),
         _odd(rng, half),
     )
-    return _der(0x30, b"".join(_integer(number) for number in numbers))
+    return der(0x30, b"".join(_integer(number) for number in numbers))
 
 
 def _sec1(rng: random.Random) -> bytes:
     curve = bytes.fromhex("06082a8648ce3d030107")
     point = b"\x00\x04" + rng.randbytes(64)
-    parts = (
-        _integer(1) + _der(4, rng.randbytes(32)) + _der(0xA0, curve) + _der(0xA1, _der(3, point))
-    )
-    return _der(0x30, parts)
+    parts = _integer(1) + der(4, rng.randbytes(32)) + der(0xA0, curve) + der(0xA1, der(3, point))
+    return der(0x30, parts)
 
 
 def _pkcs8(rng: random.Random) -> bytes:
     if rng.random() < 0.25:
         return bytes.fromhex("302e020100300506032b657004220420") + rng.randbytes(32)
     algorithm = bytes.fromhex("300d06092a864886f70d0101010500")
-    return _der(0x30, _integer(0) + algorithm + _der(4, _rsa(rng)))
+    return der(0x30, _integer(0) + algorithm + der(4, _rsa(rng)))
 
 
 def _encrypted(rng: random.Random) -> bytes:
     head = bytes.fromhex("305706092a864886f70d01050d304a302906092a864886f70d01050c301c0408")
-    return _der(0x30, head + rng.randbytes(60) + _der(4, rng.randbytes(640)))
+    return der(0x30, head + rng.randbytes(60) + der(4, rng.randbytes(640)))
 
 
 def _ssh_string(data: bytes) -> bytes:

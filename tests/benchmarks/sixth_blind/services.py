@@ -15,22 +15,13 @@ import uuid
 import zlib
 from collections.abc import Callable
 
+from tests.benchmarks.blind_standards import crc_base62
 from tests.benchmarks.sixth_blind.words import ALNUM, HEX, URLSAFE, b64, chars, mixed
 
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _LOWNUM = string.ascii_lowercase + string.digits
 _UPNUM = string.ascii_uppercase + string.digits
 _BASE32 = string.ascii_uppercase + "234567"
 Make = Callable[[random.Random], str]
-
-
-def crc_base62(body: str) -> str:
-    """CRC-32 of a token's random part as six digits of base 62."""
-    number, text = zlib.crc32(body.encode()), ""
-    for _ in range(6):
-        number, digit = divmod(number, 62)
-        text = _BASE62[digit] + text
-    return text
 
 
 def crc_hex(head: str) -> str:

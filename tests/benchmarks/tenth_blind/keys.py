@@ -8,6 +8,7 @@ import random
 import struct
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import SIGNATURES, bech32, crc24, der, segment
 from tests.benchmarks.tenth_blind.words import firm, person, pick
 
 OIDS = {
@@ -15,15 +16,6 @@ OIDS = {
     "p256": "06082a8648ce3d030107",
     "ec": "06072a8648ce3d0201",
 }
-BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-
-
-def der(tag: int, content: bytes) -> bytes:
-    """An element of DER: tag, length, content (X.690, 8.1)."""
-    if len(content) < 128:
-        return bytes([tag, len(content)]) + content
-    size = (len(content).bit_length() + 7) // 8
-    return bytes([tag, 128 | size]) + len(content).to_bytes(size, "big") + content
 
 
 def integer(rng: random.Random, bits: int) -> bytes:
@@ -122,18 +114,6 @@ def block(scene: Scene, argument: str) -> str:
     return f"-----BEGIN {label}-----{joint}{body}{joint}-----END {label}-----"
 
 
-def crc24(content: bytes) -> int:
-    """The checksum of OpenPGP's armor (RFC 4880, 6.1)."""
-    crc = 0xB704CE
-    for byte in content:
-        crc ^= byte << 16
-        for _ in range(8):
-            crc <<= 1
-            if crc & 0x1000000:
-                crc ^= 0x1864CFB
-    return crc & 0xFFFFFF
-
-
 def armor(scene: Scene, argument: str) -> str:
     """A PGP block, `private`, `public` or `signature`; the body of a private one is marked."""
     rng = scene.rng
@@ -147,28 +127,9 @@ def armor(scene: Scene, argument: str) -> str:
     return f"-----BEGIN PGP {label}-----\n\n{body}\n-----END PGP {label}-----"
 
 
-def polymod(values: list[int]) -> int:
-    """The checksum function of BIP 173."""
-    check = 1
-    for value in values:
-        top = check >> 25
-        check = (check & 0x1FFFFFF) << 5 ^ value
-        for place, generator in enumerate(
-            (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
-        ):
-            check ^= generator if top >> place & 1 else 0
-    return check
-
-
 def age_key(rng: random.Random) -> str:
     """An identity of age: 32 bytes in Bech32 with the prefix AGE-SECRET-KEY-."""
-    prefix = "age-secret-key-"
-    bits = "".join(f"{byte:08b}" for byte in rng.randbytes(32)) + "0000"
-    values = [int(bits[at : at + 5], 2) for at in range(0, 260, 5)]
-    spread = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
-    check = polymod([*spread, *values, 0, 0, 0, 0, 0, 0]) ^ 1
-    values += [check >> 5 * (5 - place) & 31 for place in range(6)]
-    return (prefix + "1" + "".join(BECH32[value] for value in values)).upper()
+    return bech32("age-secret-key-", rng.randbytes(32)).upper()
 
 
 def named_key(scene: Scene, argument: str) -> str:
@@ -185,11 +146,6 @@ def public_line(scene: Scene, argument: str) -> str:
     """A line of authorized_keys, without a comment."""
     body = b"\0\0\0\x0bssh-ed25519\0\0\0 " + scene.rng.randbytes(32)
     return "ssh-ed25519 " + base64.b64encode(body).decode()
-
-
-def segment(content: bytes) -> str:
-    """Base64 of RFC 7515: the alphabet of URLs, no padding."""
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
 def make_jwt(scene: Scene, argument: str = "") -> str:
@@ -211,9 +167,9 @@ def make_jwt(scene: Scene, argument: str = "") -> str:
         claims["iss"] = f"https://auth.{firm(scene).lower()}.io"
     claims |= {"role": rng.choice(["admin", "user", "editor"]), "iat": start}
     claims["exp"] = start + rng.choice([3600, 86400, 604800])
-    sizes = {"HS256": 32, "RS256": 256, "ES256": 64, "HS512": 64}
+
     parts = [json.dumps(part, separators=(",", ":")).encode() for part in (head, claims)]
-    signature = segment(rng.randbytes(sizes[algorithm]))
+    signature = segment(rng.randbytes(SIGNATURES[algorithm]))
     return ".".join([*map(segment, parts), signature])
 
 

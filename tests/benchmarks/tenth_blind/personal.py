@@ -7,6 +7,7 @@ import random
 import string
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.tenth_blind.words import firm, person, pick, split
 
 MAILBOXES = split("""
@@ -185,15 +186,6 @@ def private_ip(scene: Scene, argument: str) -> str:
         ["192.168.{}.{}", "192.168.{}.{}", "10.0.{}.{}", "172.17.{}.{}", "10.12.{}.{}"]
     )
     return block.format(rng.randint(0, 60), rng.randint(2, 250))
-
-
-def luhn_digit(body: str) -> str:
-    """The digit that ends a number with the given start (ISO/IEC 7812-1, annex B)."""
-    total = 0
-    for place, character in enumerate(reversed(body)):
-        value = int(character) * (2 if place % 2 == 0 else 1)
-        total += value - 9 if value > 9 else value
-    return str(-total % 10)
 
 
 BRANDS = {

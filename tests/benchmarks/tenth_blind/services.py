@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import random
 import string
-import zlib
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import crc_base62
 from tests.benchmarks.tenth_blind.keys import make_jwt
 from tests.benchmarks.tenth_blind.words import pick, split
 
@@ -16,15 +16,6 @@ URL64 = WORD + "-_"
 LOWER = string.ascii_lowercase + string.digits
 HEX = "0123456789abcdef"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-
-
-def crc_base62(body: str) -> str:
-    """The last six characters of GitHub's and npm's tokens: CRC-32 of the body in base 62."""
-    value, text = zlib.crc32(body.encode()), ""
-    while value:
-        value, rest = divmod(value, 62)
-        text = BASE62[rest] + text
-    return text.rjust(6, "0")
 
 
 def checked(rng: random.Random, prefix: str) -> str:

@@ -7,20 +7,12 @@ import random
 import textwrap
 
 from tests.benchmarks.blind_set import Maker, Scene
-from tests.benchmarks.twelfth_blind.words import ALPHABETS, draw
+from tests.benchmarks.blind_standards import bech32, crc24, der
+from tests.benchmarks.twelfth_blind.words import draw
 
 _RSA = bytes.fromhex("300d06092a864886f70d0101010500")
 _P256 = bytes.fromhex("06082a8648ce3d030107")
 _EC = bytes.fromhex("06072a8648ce3d0201")
-
-
-def der(tag: int, content: bytes) -> bytes:
-    """An element of DER: tag, length, content (X.690)."""
-    size = len(content)
-    if size < 128:
-        return bytes([tag, size]) + content
-    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
-    return bytes([tag, 128 | len(length)]) + length + content
 
 
 def integer(value: int) -> bytes:
@@ -87,16 +79,6 @@ ENCODINGS = {
 _JOINTS = {"": "\n", "esc": "\\n", "ind2": "\n  ", "ind4": "\n    ", "quote": "\n> "}
 
 
-def crc24(content: bytes) -> int:
-    """The checksum of an OpenPGP armor (RFC 4880, section 6.1)."""
-    crc = 0xB704CE
-    for byte in content:
-        crc ^= byte << 16
-        for _ in range(8):
-            crc = (crc << 1) ^ (0x1864CFB if crc & 0x800000 else 0)
-    return crc & 0xFFFFFF
-
-
 def make_pgp(rng: random.Random) -> list[str]:
     """The lines of an armored secret-key packet: version 4, EdDSA, not encrypted."""
     public = bytes.fromhex("092b06010401da470f01") + b"\x01\x07\x40" + rng.randbytes(32)
@@ -119,22 +101,6 @@ def _whole(scene: Scene, _: str) -> str:
     lines = _body(scene, "rsa")
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----\n"
     return base64.b64encode(text.encode()).decode()
-
-
-def bech32(prefix: str, content: bytes) -> str:
-    """A text in Bech32 (BIP 173), in lower case."""
-    bits = int.from_bytes(content, "big") << (-len(content) * 8 % 5)
-    count = (len(content) * 8 + 4) // 5
-    values = [bits >> (5 * at) & 31 for at in reversed(range(count))]
-    spread = [ord(one) >> 5 for one in prefix] + [0] + [ord(one) & 31 for one in prefix]
-    check = 1
-    for value in [*spread, *values, *[0] * 6]:
-        top = check >> 25
-        check = (check & 0x1FFFFFF) << 5 ^ value
-        for at, term in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
-            check ^= term if top >> at & 1 else 0
-    values += [(check ^ 1) >> (5 * at) & 31 for at in reversed(range(6))]
-    return f"{prefix}1" + "".join(ALPHABETS["bech"][value] for value in values)
 
 
 def _raw(scene: Scene, form: str) -> str:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import luhn_digit
 from tests.benchmarks.twelfth_blind.words import FIRST, LAST, draw, make_domain
 
 PROVIDERS = (
@@ -100,15 +101,6 @@ def _ip6(scene: Scene, _: str) -> str:
     if rng.random() < 0.4:
         return f"{head}:{groups[0]}:{groups[1]}::{groups[2]}"
     return ":".join([head, *groups])
-
-
-def luhn_digit(digits: str) -> str:
-    """The last digit that makes a number pass Luhn's formula (ISO/IEC 7812-1)."""
-    total = 0
-    for at, one in enumerate(reversed(digits)):
-        value = int(one) * (2 - at % 2)
-        total += value - 9 if value > 9 else value
-    return str(-total % 10)
 
 
 def group(digits: str, joint: str) -> str:

@@ -7,24 +7,13 @@ import json
 import random
 import re
 import string
-import zlib
 from collections.abc import Callable
 
 from tests.benchmarks.blind_set import Maker, Scene
+from tests.benchmarks.blind_standards import SIGNATURES, crc_base62, segment
 from tests.benchmarks.twelfth_blind.words import FIRST, STEMS, draw, make_domain, make_user
 
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-SIGNATURES = {"HS256": 32, "RS256": 256, "ES256": 64}
 """Bytes of a signature by algorithm."""
-
-
-def crc_base62(body: str) -> str:
-    """The six characters at the end of a token of GitHub or npm: CRC-32 in base 62."""
-    value, text = zlib.crc32(body.encode()), ""
-    while value:
-        value, rest = divmod(value, 62)
-        text = _BASE62[rest] + text
-    return text.rjust(6, "0")
 
 
 def _checked(prefix: str) -> Callable[[random.Random], str]:
@@ -85,10 +74,6 @@ def make_key(rng: random.Random, service: str) -> str:
             return key
 
 
-def _segment(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
 def _json(value: dict[str, object]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
@@ -106,7 +91,7 @@ def make_jwt(rng: random.Random, algorithm: str) -> str:
         claims |= {"iss": f"https://{make_domain(rng)}/", "role": rng.choice(("user", "admin"))}
     claims["exp"] = start + rng.choice((900, 3600, 86400))
     parts = (_json(head), _json(claims), rng.randbytes(SIGNATURES[algorithm]))
-    return ".".join(map(_segment, parts))
+    return ".".join(map(segment, parts))
 
 
 def _jwt(scene: Scene, form: str) -> str:
@@ -115,7 +100,7 @@ def _jwt(scene: Scene, form: str) -> str:
 
 def _cursor(scene: Scene, _: str) -> str:
     page: dict[str, object] = {"id": scene.rng.randint(1, 99999), "dir": "next"}
-    return _segment(_json({**page, "at": draw(scene.rng, "dig", 10)}))
+    return segment(_json({**page, "at": draw(scene.rng, "dig", 10)}))
 
 
 def make_password(rng: random.Random, form: str) -> str:
