@@ -17,6 +17,7 @@ import pyarrow as pa
 from fsspec import AbstractFileSystem
 
 from artifacts_schema.errors import IngotError
+from stages.engine.database import database_settings
 from stages.engine.inputs import Input, Shard
 
 _SCHEME = "ingot"
@@ -64,14 +65,7 @@ class CorpusDatabase:
 def open_database(memory: int) -> Iterator[CorpusDatabase]:
     """A database in a folder that goes at the end; `memory` bytes of it are held in memory."""
     with tempfile.TemporaryDirectory(prefix="ingot-corpus-") as folder:
-        settings: dict[str, Any] = {
-            "threads": 1,
-            "memory_limit": f"{memory >> 20}MiB",
-            "temp_directory": folder,
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
+        settings = database_settings(memory, folder)
         with duckdb.connect(f"{folder}/corpus.duckdb", config=settings) as connection:
             yield CorpusDatabase(connection)
 

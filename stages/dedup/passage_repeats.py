@@ -28,6 +28,7 @@ from stages.dedup.passage_files import (
     write_sorted_table,
 )
 from stages.dedup.passage_spans import Occurrences
+from stages.engine.database import database_settings
 
 if TYPE_CHECKING:
     from stages.dedup.passage_files import PassageIndex
@@ -118,17 +119,11 @@ def _memory(rows_per_task: int) -> int:
 @contextmanager
 def open_database(memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in `memory` bytes, with room on disk for what does not fit."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings: dict[str, Any] = {
-            "threads": 1,
-            "memory_limit": f"{memory >> 20}MiB",
-            "temp_directory": folder,
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        with duckdb.connect(config=settings) as connection:
-            yield connection
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        duckdb.connect(config=database_settings(memory, folder)) as connection,
+    ):
+        yield connection
 
 
 def find_repeats(

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stages.engine.database import database_settings
 from stages.engine.kernels import kernel
 from stages.language_model.tables import SLOT
 from stages.language_model.vocabulary import BEGIN, END, UNKNOWN
@@ -106,14 +107,7 @@ class Counts:
     def open(cls, folder: Path, order: int, memory: str) -> Counts:
         """An empty database in `folder`, which holds its overflow too."""
         folder.mkdir()
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "threads": 1,
-            "memory_limit": memory,
-            "temp_directory": str(folder / "overflow"),
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
+        settings = database_settings(memory, folder / "overflow")
         connection = duckdb.connect(str(folder / "counts.duckdb"), config=settings)
         connection.execute("SET enable_progress_bar = false")
         connection.execute("CREATE TABLE padded (high UBIGINT, low UBIGINT)")
