@@ -37,6 +37,11 @@ _ALNUM = re.compile(r"[A-Za-z0-9]")
 _NAME_AFTER = re.compile(r"[A-Z][a-z]{2,15}:")
 """The next field of a form whose line breaks were lost: `…226Bank:`."""
 
+_CURRENCY_AFTER = re.compile(
+    r"(?:EUR|USD|GBP|CHF|PLN|SEK|NOK|DKK|CZK|HUF|RON|BGN|TRY|ISK)(?![A-Za-z0-9])"
+)
+"""The currency of an account, which SWIFT's MT940 writes right behind it."""
+
 _HEADS = (b"AA00", b"AA 00")
 """Two capitals and two digits, as `marks` has them; the second only where a text says IBAN."""
 
@@ -217,7 +222,9 @@ def _iban_end(text: str, start: int, length: int) -> int:
     if len(letters) < length:
         return 0
     stop = start + letters[length - 1].end()
-    if _ALNUM.match(text, stop) and not _NAME_AFTER.match(text, stop):
+    if _ALNUM.match(text, stop) and not (
+        _NAME_AFTER.match(text, stop) or _CURRENCY_AFTER.match(text, stop)
+    ):
         return 0
     number = "".join(c[0] for c in letters[:length])
     return stop if iban.is_valid(number, check_country=False) else 0

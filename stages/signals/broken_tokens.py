@@ -109,6 +109,7 @@ _LONGEST_SIGN = 24
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
+_SENTENCE_WORD = re.compile(r"[A-Z]?[a-z]+ [A-Za-z]")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
 _FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n])[A-Za-z0-9_-]{0,80})?")
 """`=` at the end of a line joins it to the next in quoted-printable; in a token of Atlassian or
@@ -274,6 +275,8 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
         rest = _FRAGMENT.match(text, gap[1]) if gap else None
         if gap is None or rest is None or _begins_anew(joined, rest[0], beginnings):
             break
+        if _SENTENCE_WORD.match(text, gap[1]):
+            break
         is_weak = _WEAK_BREAK.match(gap[0]) is not None
         if is_weak and not is_list:
             is_list = _is_joined(text, start)
@@ -290,7 +293,8 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
             goes_on = True  # Two lines of equal width: a mail program wrapped them.
         if secret is not None and not goes_on:
             break  # A word of the next line, below a secret that is whole.
-        whole = text[start - 1 : start] + joined + rest[0]
+        edge = "" if _is_removed_line(text, start) else text[start - 1 : start]
+        whole = edge + joined + rest[0]
         match = _match_joined(whole, len(whole) - len(rest[0]), sorts, goes_on)
         joined, place = joined + rest[0], rest.end()
         if match is not None:
@@ -298,6 +302,11 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
             begins = start + first - (len(whole) - len(joined))
             secret = Span(begins, place - (len(whole) - last), label, make_tag(label))
     return secret
+
+
+def _is_removed_line(text: str, start: int) -> bool:
+    """Whether the sign of a diff stands right before, at the beginning of a line."""
+    return text[start - 1 : start] == "-" and text[max(0, start - 2) : start - 1] in _LINE_FEEDS
 
 
 def _begins_anew(joined: str, rest: str, beginnings: tuple[str, ...]) -> bool:

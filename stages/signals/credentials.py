@@ -5,9 +5,10 @@ does: a text without one costs one pass. In a run a literal tells the kind; then
 a check: the length and alphabet that the service uses, its checksum where it has one (GitHub and
 npm end tokens with a CRC-32) or enough different characters, and no sign of a placeholder.
 
-Tokens in parts are in `broken_tokens.py`, blocks of keys in `private_keys.py`, those of wallets in
-`wallet_keys.py`; what only its place tells is in `passwords.py`, `assigned_secrets.py` and
-`azure_keys.py`. Time is linear in the text: what is matched has a bounded length.
+Tokens in parts are in `broken_tokens.py` and `token_parts.py`, blocks of keys in
+`private_keys.py`, those of wallets in `wallet_keys.py`; what only its place tells is in
+`passwords.py`, `assigned_secrets.py` and `azure_keys.py`. Time is linear in the text: what is
+matched has a bounded length.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from stages.signals.secret_kinds import (
 )
 from stages.signals.secret_values import is_placeholder, is_random
 from stages.signals.service_tokens import SERVICE_TOKENS
+from stages.signals.token_parts import find_parts, may_go_on
 from stages.signals.wallet_keys import find_key_arrays, find_wallet_key
 
 _LONG = b"a" * 16
@@ -63,9 +65,11 @@ def find_secrets(text: str) -> list[Span]:
         for begin in _TOKEN_BEGIN.finditer(text, first, end):
             for sort in _BY_BEGINNING.get(begin[0], ()):
                 if text.startswith(sort.literal, begin.start()):
-                    spans += _find_kind(
-                        text, sort, begin.start(), begin.start() + len(sort.literal)
-                    )
+                    stop = begin.start() + len(sort.literal)
+                    found = list(_find_kind(text, sort, begin.start(), stop))
+                    if not found or may_go_on(sort, text[found[0].start : found[0].end]):
+                        found = list(find_parts(text, sort, begin.start())) or found
+                    spans += found
         spans += find_azure_key(text, end)
         spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)
@@ -142,6 +146,7 @@ _MAY_BE_SECRET = re.compile(
             "asic ",
             "earer ",
             "oken: ",
+            r"uth[\"']?\s?[:=]",
             *(re.escape(one) for one in _LITERALS if len(one) > 2),
         ]
     ).encode()

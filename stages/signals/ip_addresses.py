@@ -144,6 +144,9 @@ _ADDRESS_NAME = re.compile(
 _MOST_OF_SECOND = 48
 """The second part of a version is hardly ever above this; of an address it mostly is."""
 
+_CLIENT_BEFORE, _CLIENT_PORT = re.compile(r"[\w-]/\Z"), re.compile(r":[0-9]{4,5}(?![0-9.])")
+"""A client of a server with its port, as OpenVPN logs it: `ann/198.51.100.7:40312`."""
+
 _LINE_REACH = 120
 _PACKAGE_BEFORE = re.compile(
     r"[\w\])]\s?(?:[=~!<>]=|===)\s?\Z|~> ?\Z|\bgem\s{1,4}[\"'][\w-]{1,60}[\"'],\s{0,4}[\"']\Z"
@@ -261,7 +264,10 @@ def _is_version(text: str, start: int, address: str) -> bool:
     ):
         return True
     if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
-        return True
+        return not (
+            _CLIENT_BEFORE.search(text, max(0, start - 2), start)
+            and _CLIENT_PORT.match(text, start + len(address))
+        )
     is_equal = len(set(parts)) == 1
     if (
         int(parts[0]) < _FEW_VERSIONS

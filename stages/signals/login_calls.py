@@ -95,6 +95,7 @@ _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
     rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
+_LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
 
@@ -147,6 +148,7 @@ _CALLS = _shapes(
         "plainauth(": rf"plainauth{_THREE}",
         "login(": rf"login{_THREE}",
         "database(": rf"database{_THREE}",
+        "cookieparser(": rf"cookieparser\({_LITERAL}",
         "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",
         "getconnection(": rf"getConnection{_THREE}",
@@ -186,6 +188,12 @@ _STATEMENTS = _shapes(
         "temporary password": (
             r"temporary password is generated for [\w.@'-]{3,60}: (?P<sure>\S{6,64})"
         ),
+        "masterauth": rf"masterauth {_LOOSE}",
+        "schtasks": rf"schtasks [^\n]{{0,160}}?/rp {_LOOSE}",
+        "snmp-server": rf"snmp-server user [^\n]{{0,60}}? auth (?:md5|sha)[\w-]{{0,4}} {_LOOSE}",
+        "isakmp key": rf"isakmp key (?:[06] )?{_LOOSE}",
+        "shared-key": rf"shared-key (?:ascii-text |local |remote )?{_LOOSE}",
+        "wpa": rf"wpa[23]?(?:[ -]psk)?[ -](?:key|psk|passphrase)\s?[:=]\s?{_LOOSE}",
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",
@@ -214,6 +222,19 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
                     r"(?P<sure>[^\s\"\\]{6,64})"
                 ),
                 "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
+                **{
+                    f"assword{close}": (
+                        rf"assword[\"'][\])][\"'`\])]{{0,2}}(?:\.value\s?=|,)\s?{_LITERAL}"
+                    )
+                    for close in ('"]', "']", '")', "')")
+                },
+                "the pass is": rf"the pass is {_LOOSE}",
+                "pass for ": (
+                    r"pass for (?:the |my |our |this )?(?:\w{1,16} )?(?:zip|rar|archive|files?"
+                    rf"|wi-?fi|login|account|server|db|database|ftp|vpn|pdf|link|site|admin|root"
+                    rf"|user)(?: is|:| =) {_LOOSE}"
+                ),
+                "generic-password": rf"generic-password [^\n|;]{{0,80}}? -w {_LOOSE}",
                 "change_password": rf"change_password {_WHO} {_SURE}",
                 "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
                 "keypass": rf"keypass(?:word)?[ =:]{{1,3}}{_SURE}",
@@ -224,7 +245,11 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     ),
     (
         "secret",
-        _shapes(secret=rf"secret [0589] {_SURE}", username=rf"{_CISCO}secret (?:[05789] )?{_SURE}"),
+        _shapes(
+            **{"enable secret": rf"enable secret {_LOOSE}"},
+            secret=rf"secret [0589] {_SURE}",
+            username=rf"{_CISCO}secret (?:[05789] )?{_SURE}",
+        ),
     ),
     (
         "jwt.",
@@ -293,11 +318,36 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
             if match is not None:
                 yield from _read_argument(text, match)
             place = lowered.find(hint, place + 1)
+    yield from _find_notes(text)
     place = lowered.find("sudo -") if is_shell else -1
     while place >= 0:
         if _SUDO.match(text, place - 2) or _SUDO.match(text, place - 1):
             yield from find_piped(text, place)
         place = lowered.find("sudo -", place + 1)
+
+
+_NOTED = re.compile(
+    r"(?:\A|\n|[.;] )[ \t>*-]{0,6}(?:(?:netflix|spotify|disney\+?|hulu|amazon|prime|gmail|google"
+    r"|icloud|apple ?id|facebook|instagram|twitter|paypal|ebay|steam|github|gitlab|dropbox|wi-?fi"
+    r"|wlan|router|nas|vpn|ftp|ssh|cpanel|wordpress|outlook|yahoo|zoom|slack|linkedin|uber|airbnb"
+    r"|twitch|psn|xbox|synology|fritz!?box|jenkins|grafana|e?mail|bank|keepass|portal|intranet)"
+    r"[\w .]{0,16}(?:\s?[:\u2013\u2014|]|\s-)\s{1,2}[\w.@+-]{2,40}|root|admin(?:istrator)?)\Z",
+    re.IGNORECASE,
+)
+_NOTE = re.compile(r" / `?(?P<loose>[^\s\"'`<>|]{8,64})`?[ \t]{0,4}(?=[\n.,;)]|\Z)")
+_LONGEST_NOTE = 80
+
+
+def _find_notes(text: str) -> Iterator[Span]:
+    """What people note of an account in a line: `netflix - ann / …`, `root / …`."""
+    place = text.find(" / ")
+    while place >= 0:
+        note = _NOTE.match(text, place)
+        if note is not None:
+            before = text[max(0, place - _LONGEST_NOTE) : place]
+            if _NOTED.search(before):
+                yield from _read_argument(text, note)
+        place = text.find(" / ", place + 1)
 
 
 def _has_two_digits(value: str) -> bool:

@@ -48,6 +48,7 @@ _OF_APPLICATION = "|".join(
 
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
+    r"|code ?words?(?= ?[:=]| (?:is|was) )"
     r"|passwrd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?<![a-z!])psk(?![a-z])"
     rf"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
@@ -99,6 +100,7 @@ _FOREIGN_HINTS = (
         ("ك", "كلمة"),
         ("ס", "סיסמ"),
     ),
+    *(("\0", "code word"), ("\0", "codeword")),
     *(("é", "code wifi"), ("é", "code wi-fi"), ("é", "code du wi")),
     *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
 )

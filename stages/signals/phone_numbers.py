@@ -47,6 +47,7 @@ from stages.signals.phone_words import (
     NAMED_COLUMN,
     OTHER_BEFORE,
     PERSON_BEFORE,
+    PERSON_IN_ROW,
     TAGGED_BEFORE,
     TALK_AFTER,
     TALK_BEFORE,
@@ -292,7 +293,9 @@ def _is_national(
         return _is_valid_in(written, regions)
     if AREA_POINT.match(written):
         return False
-    if _is_of_person(written, grouped) and PERSON_BEFORE.search(before):
+    if _is_of_person(written, grouped) and (
+        PERSON_BEFORE.search(before) or PERSON_IN_ROW.search(before)
+    ):
         return _is_valid_in(written, regions)
     if _PAIRED.match(written):
         return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])

@@ -23,6 +23,8 @@ _NAME_PHRASES = (
     r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação|(?:me )?lig[au]e?r? (?:no|pra|para)"
     r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
     r"|(?:(?:my|our) (?:new )?|new )(?:digits|number)(?: btw| now| here)?"
+    r"|(?:neue|alte|aktuelle) (?:handy)?(?:nr|nummer)\.?|nouveau num[ée]ro|nuovo numero"
+    r"|nuevo número|novo número|новый номер|nowy numer|nieuwe? nummer|nytt? nummer|yeni numara"
     r"|(?:meine?|unsere?|seine|ihre|deine) (?:\w+ )?nummer"
     r"|mi (?:nuevo )?número|mon (?:nouveau )?numéro|mio (?:nuovo )?numero|meu (?:zap|número)"
     r"|мой (?:новый )?номер|мій номер|mój (?:nowy )?numer|mijn (?:nieuwe )?nummer"
@@ -130,6 +132,12 @@ PERSON_BEFORE = re.compile(
     r"|[ \t]?\n?[ \t]?[\u2013\u2014|(-]? ?)[\"'(]?\Z"
 )
 """Two or three names of a person right before."""
+
+PERSON_IN_ROW = re.compile(
+    r"[|\t;] ?(?:[A-ZÀ-ÖØ-Þ][\w'\u2019.-]{0,20} ){1,2}[A-ZÀ-ÖØ-Þ][a-zß-ÿ'\u2019-]{1,20}"
+    r"[ \t]{0,12}[|\t;] ?[^\W\d_][^|\t;\n0-9]{0,28}[|\t;][ \t]{0,12}\Z"
+)
+"""The cells of a person's name and of what the person does, right before in a row."""
 
 EXTENSION_AFTER = re.compile(
     r"[ ,;(]{1,3}(?:ext\w{0,6}|x(?=[0-9])|durchwahl|dw|poste|ramal|anexo|interno|int|доб|wew|linka"

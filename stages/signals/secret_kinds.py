@@ -114,12 +114,21 @@ def _is_jwt(token: str) -> bool:
     """Whether the first part is a JSON object that names an algorithm; no sample of jwt.io."""
     if _SAMPLE_PAYLOAD in token or token.startswith(_SAMPLE_OF_THE_STANDARD):
         return False
-    head = token.partition(".")[0]
+    return "alg" in _decode_object(token.partition(".")[0])
+
+
+def _decode_object(part: str) -> dict[str, object]:
+    """The JSON object that a part of a JSON web token holds; empty where it holds none."""
     try:
-        value = parse_json(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+        value = parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (binascii.Error, ValueError):
-        return False
-    return isinstance(value, dict) and "alg" in value
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def is_json_object(part: str) -> bool:
+    """Whether a part of a JSON web token holds a JSON object that is not empty."""
+    return bool(_decode_object(part))
 
 
 def _check_random_after(separators: str, bits: int = 350, most: int = 0) -> Callable[[str], bool]:

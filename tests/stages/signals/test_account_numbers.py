@@ -58,6 +58,13 @@ def test_an_iban_is_found_whole(iban: str, frame: str) -> None:
     assert found(frame.format(iban.lower())) == [(iban.lower(), "iban")]
 
 
+@pytest.mark.parametrize("iban", REGISTRY)
+def test_the_currency_of_an_account_may_follow_it(iban: str) -> None:
+    account = iban.replace(" ", "")
+    assert found(f":25:{account}EUR") == [(account, "iban")]
+    assert found(f":25:{account}EURO") == []
+
+
 @pytest.mark.parametrize("iban", PRINTED)
 def test_what_the_standard_prints_is_nobodys_account(iban: str) -> None:
     for text in (iban, iban.replace(" ", ""), iban.lower()):

@@ -293,6 +293,8 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
         "login: a / ",
         "eyJaaaaa9A\n",
         "ghp_aB3dEfgh\n",
+        "hf_aB3dEfgh12345\n",
+        "sk-ant-api03-aaaaaaaaaaaaaa ",
         "://a:bc",
         "1:AA",
         "Q~",

@@ -181,6 +181,11 @@ def test_the_host_after_a_user_is_an_address(before: str) -> None:
     assert labels(f"{before}10.0.0.5:/srv") == []
 
 
+def test_a_client_with_its_port_is_an_address_and_a_product_no_one() -> None:
+    assert labels("ann/57.120.21.121:40312 peer info") == [("57.120.21.121", "ip_address")]
+    assert labels("Mozilla/57.120.21.121 (X11)") == []
+
+
 @pytest.mark.parametrize("address", PUBLIC)
 @pytest.mark.parametrize("frame", ["{}", "from {}.", "({})", ".{}", "{}:80", "_{}_"])
 def test_public_address_is_found(address: str, frame: str) -> None:
