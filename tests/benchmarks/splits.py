@@ -64,6 +64,10 @@ TWELFTH_BLIND_SEED = 33001
 """Seeds from here on draw from the twelfth blind set (twelfth_blind/), by a twelfth such writer;
 its forms are those of repositories of applications, notes and pages of organisations."""
 
+THIRTEENTH_BLIND_SEED = 36001
+"""Seeds from here on draw from the thirteenth blind set (thirteenth_blind/), by a thirteenth such
+writer; its forms are weighted as a crawl of pages, forums and repositories holds them."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

@@ -18,6 +18,7 @@ from tests.benchmarks import (
     seventh_blind,
     sixth_blind,
     tenth_blind,
+    thirteenth_blind,
     twelfth_blind,
 )
 from tests.benchmarks.blind_set import CARRIED, KINDS, BlindSet, load, slots_of, values_of
@@ -30,6 +31,7 @@ from tests.benchmarks.splits import (
     SEVENTH_BLIND_SEED,
     SIXTH_BLIND_SEED,
     TENTH_BLIND_SEED,
+    THIRTEENTH_BLIND_SEED,
     TWELFTH_BLIND_SEED,
 )
 
@@ -41,6 +43,7 @@ SETS = {
     TENTH_BLIND_SEED: tenth_blind.SET,
     ELEVENTH_BLIND_SEED: eleventh_blind.SET,
     TWELFTH_BLIND_SEED: twelfth_blind.SET,
+    THIRTEENTH_BLIND_SEED: thirteenth_blind.SET,
 }
 every_set = pytest.mark.parametrize("seed", SETS, ids=[one.ordinal for one in SETS.values()])
 every_kind = pytest.mark.parametrize("kind", KINDS)
