@@ -130,13 +130,13 @@ _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS
 _CARD_COLUMN = re.compile(_CARD_WORDS, re.IGNORECASE)
 _TRACK_BEFORE, _TRACK_AFTER = (
     re.compile(r"(?:;|%B)\Z"),
-    re.compile(r"[=^][0-9]{7}|\^[A-Z /]{2,30}\^[0-9]{7}"),
+    re.compile(r"[=^][0-9]{7}|\^[A-Za-z /.'-]{2,30}\^[0-9]{7}"),
 )
 """What a magnetic stripe has around the number (ISO/IEC 7813)."""
 
 _CHAIN = re.compile(r"[\s\"',;|]{1,6}")
 _NAMED_CARD = re.compile(
-    rf"(?:{_NAMES_CARD})[\w \[-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
+    rf"(?:{_NAMES_CARD})[\w \[\]-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
     re.IGNORECASE,
 )
 _TAGGED_CARD = re.compile(

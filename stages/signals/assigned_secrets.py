@@ -126,10 +126,12 @@ _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(
     r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-|LS0tLS1CRUdJTiB(?:DRVJU|QVUJM)"
+    r"|M(?:II[A-Za-z0-9+/]{3}ANBgkqh|IGfMA0GCSq|(?:Fkw|HYw)E[wA]YHKoZI|CowBQYDK2V"
+    r"|II[A-Za-z0-9+/]CgKCA|IGJAoGB)"
     r"|AAAA[BCE][23][NV]"
 )
 """Keys that pages show to everybody: of Google's reCAPTCHA, Mapbox, Stripe, Mailgun; certificates
-and public keys (`-----BEGIN CERT`, `-----BEGIN PUBL`) in base64; public keys of SSH."""
+and public keys in base64, with PEM's marks and without; public keys of SSH."""
 
 _DIGEST_BETWEEN = re.compile(r"hash|digest|md5|\bsha-?[0-9]|checksum|fingerprint", re.IGNORECASE)
 """Words between a name and hexadecimal digits: `the password hash is: …`."""

@@ -23,7 +23,7 @@ from stages.signals.broken_tokens import continue_lines, find_broken_tokens
 from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
-from stages.signals.private_keys import find_private_keys
+from stages.signals.private_keys import find_bare_key, find_private_keys
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (
     DISCORD_TOKEN,
@@ -77,6 +77,10 @@ def find_secrets(text: str) -> list[Span]:
             spans.append(continue_lines(text, span))
         for place in find_wallet_key(text, start, end):
             spans.append(Span(*place, "private_key", make_tag("private_key")))
+        if text.startswith("M", start):
+            place = find_bare_key(text, start)
+            if place is not None:
+                spans.append(Span(*place, "private_key", make_tag("private_key")))
         if text.startswith(".", end):
             spans += _find_discord_token(text, start, end)
         if text.startswith("-", end - 9):

@@ -40,7 +40,8 @@ _ADDRESS_SHAPES = (
         re.compile(r"[0-9A-Fa-f]{4}\Z"),
         re.compile(_IPV6),
         re.compile(
-            r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom):\Z"
+            r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom)(?<!alk)"
+            r"(?<!ser)(?<!ons):\Z"
         ),
         re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
     ),
@@ -180,7 +181,9 @@ def _follows_version(text: str, start: int) -> bool:
 
 _ADDRESS_SIGN_BEFORE = re.compile(
     r"://\Z|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap"
-    r"|mysql)\b[^\n]{0,60}\Z"
+    r"|mysql\w{0,6}|psql|pg_dump|redis-cli|mongo\w{0,8})\b[^\n]{0,60}\Z|\binet \Z"
+    r"|(?<![a-z])(?:rhost|(?:src|dst|client|remote|source|dest|public|external)_?ip)[\"']?\s?[=:]"
+    r"\s?[\"']?\Z|\bposted by [\w ]{1,30} \(\Z"
     r"|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?[^\s]{0,12} {1,2}(?:[\[(]|\w{1,12} )?\Z"
     r"|(?-i:\b(?:IN|IP) {1,8}A? {0,8}\Z)|(?:[~!][\w-]{1,20}|\b(?:root|admin|ubuntu|debian|centos"
     r"|deploy|user|pi|ec2-user|opc|vagrant))@\Z|\bA(?: record)?\b\W{1,4}\Z"
@@ -196,9 +199,9 @@ _ADDRESS_SIGN_BEFORE = re.compile(
 _ADDRESS_SIGN_AFTER = re.compile(
     r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\["
     r"|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
-    r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\)? (?:tried|attempted|requested|was blocked|is blocked"
-    r"|banned|edited|joined|left|connected|logged|quit)\b|\]?(?: \(may be forged|, ?(?:10|127|172"
-    r"|192)\.)"
+    r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[)\]]? (?:tried|attempted|requested|posted"
+    r"|was blocked|is blocked|banned|edited|joined|left|connected|logged|quit)\b"
+    r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)"
 )
 """A port, a network, the next fields of a log or of a table of hosts."""
 
@@ -238,6 +241,7 @@ def _has_sign_of_address(text: str, start: int, end: int) -> bool:
         or _NEIGHBOUR.search(text, max(0, start - _NEIGHBOUR_REACH), start) is not None
         or _NEIGHBOUR.search(text, end, end + _NEIGHBOUR_REACH) is not None
         or (_ADDRESS_SIGN_AFTER.match(text, end) is not None and not near.endswith(":"))
+        or _PORT_AFTER.match(text, end) is not None
     )
 
 

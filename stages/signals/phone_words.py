@@ -23,6 +23,8 @@ _NAME_PHRASES = (
     r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação|(?:me )?lig[au]e?r? (?:no|pra|para)"
     r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
     r"|(?:(?:my|our) (?:new )?|new )(?:digits|number)(?: btw| now| here)?"
+    r"|pod (?:nr|numer(?:em)?)|unter (?:der )?(?:nr|nummer|rufnummer)|au num[ée]ro|al n[úu]mero"
+    r"|(?:pelo|no) número|(?:по|на) номер\w?|na čísl[eo]"
     r"|(?:neue|alte|aktuelle) (?:handy)?(?:nr|nummer)\.?|nouveau num[ée]ro|nuovo numero"
     r"|nuevo número|novo número|новый номер|nowy numer|nieuwe? nummer|nytt? nummer|yeni numara"
     r"|(?:meine?|unsere?|seine|ihre|deine) (?:\w+ )?nummer"

@@ -3,7 +3,9 @@
 PEM, OpenPGP and SSH2 (RFC 4716) mark the begin and the end of a block. PuTTY's file names its
 private lines (`Private-Lines: 8`), a JSON web key (RFC 7517) has its private part in the member
 `d`, XML's RSAKeyValue in the element `D`; WireGuard's command prints its key below itself, and
-Kubernetes has blocks in base64. Time is linear in the text: a block has a greatest length.
+Kubernetes has blocks in base64. Programs also take the base64 of a key without marks: then its DER
+tells it from a public key and a certificate. Time is linear in the text: a block has a greatest
+length.
 """
 
 from __future__ import annotations
@@ -38,6 +40,29 @@ _WIREGUARD_KEY = re.compile(
 )
 """What the command prints: 32 bytes in base64."""
 
+_BARE_BEGIN = re.compile(
+    r"MII[A-Za-z0-9+/]{2}[AQgw]IBA[A-Za-f]|MI[E-H][A-Za-z0-9+/]AgE[AB]|M[A-H][A-Za-z0-9+/]CAQ"
+)
+"""A sequence in base64 whose first item is 0 or 1: with its length in three bytes, two and one."""
+
+_ALGORITHMS = (
+    bytes.fromhex("2a864886f70d010101"),  # rsaEncryption (RFC 8017)
+    bytes.fromhex("2a8648ce3d0201"),  # ecPublicKey (RFC 5480)
+    bytes.fromhex("2a8648ce380401"),  # dsa (RFC 3279)
+    *(bytes((0x2B, 0x65, last)) for last in (0x6E, 0x6F, 0x70, 0x71)),  # X25519 to Ed448 (RFC 8410)
+)
+_BARE_HEAD = 64
+"""Characters that hold what a key is of."""
+
+_BARE_PIECE = re.compile(r"[A-Za-z0-9+/]{1,8000}")
+_BARE_JOINT = re.compile(
+    r"(?:\\r)?\\n|[\"'`]?[ \t]{0,4}[+.,&\\]?[ \t]{0,4}\r?\n(?:[ \t>*#|-]|// ){0,40}[\"'`]?"
+    r"|[\"'`] ?[+.&,]? ?[\"'`]| "
+)
+_MOST_PIECES = 150
+_LEAST_RSA = 300
+"""Bytes of an RSA key of 512 bits."""
+
 _XML_KEY = re.compile(r"<(D|P|Q|DP|DQ|InverseQ)>\s{0,40}([A-Za-z0-9+/=\s]{20,1400})</\1>")
 
 
@@ -55,6 +80,51 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
         yield from (match.span(1) for match in _WIREGUARD_KEY.finditer(text))
     if "<RSAKeyValue" in text:
         yield from (match.span(2) for match in _XML_KEY.finditer(text))
+
+
+def find_bare_key(text: str, start: int) -> tuple[int, int] | None:
+    """The place of a private key in base64 that begins at `start`, without marks around it.
+
+    PKCS#8 (RFC 5958), an RSA key (RFC 8017) or one of elliptic curves (RFC 5915), in one line or
+    several, whole.
+    """
+    if _BARE_BEGIN.match(text, start) is None:
+        return None
+    size = _key_bytes(text[start : start + _BARE_HEAD])
+    wanted, end = -(-8 * size // 6), start
+    for _ in range(_MOST_PIECES if size else 0):
+        piece = _BARE_PIECE.match(text, end)
+        if piece is None:
+            return None
+        wanted, end = wanted - len(piece[0]), piece.end()
+        if wanted <= 0:
+            return None if wanted else (start, _pad(text, end, size))
+        joint = _BARE_JOINT.match(text, end)
+        if joint is None:
+            return None
+        end = joint.end()
+    return None
+
+
+def _pad(text: str, end: int, size: int) -> int:
+    """Where base64 of so many bytes ends, with its padding if it has one."""
+    signs = "=" * (-size % 3)
+    return end + len(signs) if text.startswith(signs, end) else end
+
+
+def _key_bytes(head: str) -> int:
+    """The bytes of the private key that begins so; 0 for anything else."""
+    begin = base64.b64decode(head[: len(head) // 4 * 4], validate=False)
+    lengths = begin[1] - 0x80 if begin[1] > 0x80 else 0
+    version = 2 + lengths
+    size = version + (int.from_bytes(begin[2:version]) if lengths else begin[1])
+    tag, rest = begin[version + 3], begin[version + 3 :]
+    if begin[version : version + 2] != b"\x02\x01":
+        return 0
+    is_rsa = tag == 0x02 and not begin[version + 2] and size > _LEAST_RSA
+    is_curve = tag == 0x04 and begin[version + 2] == 1 and 16 <= rest[1] <= 66
+    is_named = tag == 0x30 and any(name in rest for name in _ALGORITHMS)
+    return size if is_rsa or is_curve or is_named else 0
 
 
 def _find_blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,9 @@ from itertools import pairwise
 
 _FILLER = re.compile(
     r"example|sample|placeholder|dummy|changeme|change[_-](?:me|this)|redacted|masked|censored"
-    r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real"
+    r"|your[_-]|(?:\A|[=_-])(?:tu|tus|su|sua|seu|votre|ta|dein|deine|ihr|ihre|mein|meine|il_tuo|twoj|twoje)"
+    r"_(?:cla?ve|chave|cl[ée]|schl(?:ü|ue)ssel|chiave|klucz|token|key|api|contrase|senha|mot|passwort|haslo)"
+    r"|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real"
     r"|secret)"
     r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|\A(?:[a-z]{0,5}|\w{0,2}test|pass\w{0,4}"
     r"|qwerty)[_@-]?123456"

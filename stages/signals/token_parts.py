@@ -42,8 +42,8 @@ _NOTHING = re.compile(
 """What may stand between parts that follow each other at once: signs, tags, a call that appends."""
 
 _FRAME_WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]")
-_LONGEST_FRAME, _MOST_OF_FRAME = 80, 8
-"""Characters, words and signs before a part that are compared."""
+_LONGEST_FRAME, _MOST_OF_FRAME, _FEWEST_OF_FRAME = 80, 8, 4
+"""Characters, words and signs before a part that are compared; so many, and one may be added."""
 
 _SIGNATURES = frozenset((43, 64, 86, 88, 128, 171, 342, 512, 683))
 """Characters of the last part of a JSON web token: of 32, 48, 64, 66, 96, 128, 256, 384 and 512
@@ -110,9 +110,10 @@ def _is_whole(sort: SecretKind, joined: str) -> bool:
 
 
 def _has_exact_length(sort: SecretKind, joined: str) -> bool:
-    """Whether a character less would be too short; of a JSON web token, whether its parts fit."""
+    """Whether a token has one length and this is it; of a JSON web token, whether its parts fit."""
     if sort.literal != "eyJ":
-        return sort.shape.fullmatch(joined[:-1]) is None
+        others = joined[:-1], joined + joined[-1]
+        return not any(map(sort.shape.fullmatch, others))
     _, payload, signature = joined.split(".")
     return len(signature) in _SIGNATURES and is_json_object(payload)
 
@@ -129,12 +130,20 @@ def _belong_together(text: str, parts: list[tuple[int, int]]) -> bool:
         if _NOTHING.fullmatch(text, parts[place][1], parts[place + 1][0]):
             continue
         one, two = frames[place], frames[place + 1]
-        shared = min(len(one), len(two))
-        if not shared and (one or two):
-            return False
-        if sum(a != b for a, b in zip(one[-shared:], two[-shared:], strict=True)) > 1:
+        pairs = [(one, two)]
+        if min(len(one), len(two)) >= _FEWEST_OF_FRAME:
+            pairs += [(one[:-1], two), (one, two[:-1])]
+        if not any(_are_alike(*pair) for pair in pairs):
             return False
     return True
+
+
+def _are_alike(one: list[str], two: list[str]) -> bool:
+    """Whether the last words and signs of two lines are the same but for one."""
+    shared = min(len(one), len(two))
+    if not shared:
+        return not one and not two
+    return sum(a != b for a, b in zip(one[-shared:], two[-shared:], strict=True)) <= 1
 
 
 def _frame(text: str, end: int, start: int) -> list[str]:

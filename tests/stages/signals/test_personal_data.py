@@ -181,6 +181,25 @@ def test_the_host_after_a_user_is_an_address(before: str) -> None:
     assert labels(f"{before}10.0.0.5:/srv") == []
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "User talk:{} - blocked for 31 hours",
+        "User:{}",
+        "IP 10.98.88.99.39523 > {}.443: Flags [S], seq 886022837",
+        "rhost={}",
+        'srcip="{}"',
+        "psql -h {} -U ann",
+        "inet {}  netmask 255.255.255.0",
+        "Posted by Ann Lee ({}) on May 4",
+        "[{}] connected",
+    ],
+)
+def test_a_place_of_addresses_tells_one_from_a_version(frame: str) -> None:
+    address = "2a01:4f8:3ed7:28::1" if frame.startswith("User") else "13.15.38.10"
+    assert labels(frame.format(address)) == [(address, "ip_address")]
+
+
 def test_a_client_with_its_port_is_an_address_and_a_product_no_one() -> None:
     assert labels("ann/57.120.21.121:40312 peer info") == [("57.120.21.121", "ip_address")]
     assert labels("Mozilla/57.120.21.121 (X11)") == []

@@ -1,0 +1,80 @@
+"""Private keys in base64 without marks, as `cryptography` writes them and people put them."""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa, x25519
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from stages.signals.credentials import find_secrets
+
+PKCS8, OLDER = PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+CURVE = ec.generate_private_key(ec.SECP384R1())
+PRIVATE = {
+    name: base64.b64encode(key.private_bytes(Encoding.DER, form, NoEncryption())).decode()
+    for name, key, form in (
+        ("RSA", RSA, PKCS8),
+        ("RSA of PKCS#1", RSA, OLDER),
+        ("P-384", CURVE, PKCS8),
+        ("P-384 of SEC 1", CURVE, OLDER),
+        ("P-256 of SEC 1", ec.generate_private_key(ec.SECP256R1()), OLDER),
+        ("DSA", dsa.generate_private_key(1024), PKCS8),
+        ("Ed25519", ed25519.Ed25519PrivateKey.generate(), PKCS8),
+        ("X25519", x25519.X25519PrivateKey.generate(), PKCS8),
+    )
+}
+PUBLIC = {
+    name: base64.b64encode(key.public_bytes(Encoding.DER, form)).decode()
+    for name, key, form in (
+        ("RSA", RSA.public_key(), PublicFormat.SubjectPublicKeyInfo),
+        ("RSA of PKCS#1", RSA.public_key(), PublicFormat.PKCS1),
+        ("P-384", CURVE.public_key(), PublicFormat.SubjectPublicKeyInfo),
+    )
+}
+FRAMES = (
+    "alipay.merchant_private_key={}",
+    'String RSA_PRIVATE = "{}";',
+    "app_private_key: {}\nnext: 1",
+    "<key>{}</key>",
+    "{}",
+)
+LINES = ("\n", "\n    ", "\\n", '" +\n    "', '"\n    "', "\n> ", "\n// ")
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_key_in_one_line_is_found_whole(name: str, frame: str) -> None:
+    text = frame.format(PRIVATE[name])
+    (span,) = find_secrets(text)
+    assert text[span.start : span.end] == PRIVATE[name]
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("joint", LINES)
+def test_a_key_in_lines_of_64_characters_is_found_whole(name: str, joint: str) -> None:
+    written = joint.join(textwrap.wrap(PRIVATE[name], 64))
+    text = f'key = "{written}"; done'
+    (span,) = find_secrets(text)
+    assert text[span.start : span.end] == written
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_key_that_was_cut_short_or_changed_is_none_of_these(name: str) -> None:
+    key = PRIVATE[name]
+    for text in (key[:60], f"{key[:40]}...", f"{key[:20]}\nand so on\n{key[20:]}"):
+        assert "private_key" not in [span.label for span in find_secrets(f"see {text}")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("frame", ["key={}", "<key>{}</key>", 'const KEY = "{}";', "{}"])
+def test_a_public_key_is_no_secret(name: str, frame: str) -> None:
+    assert find_secrets(frame.format(PUBLIC[name])) == []
