@@ -64,6 +64,10 @@ TWELFTH_BLIND_SEED = 33001
 """Seeds from here on draw from the twelfth blind set (twelfth_blind/), by a twelfth such writer;
 its forms are those of repositories of applications, notes and pages of organisations."""
 
+FOURTEENTH_BLIND_SEED = 39001
+"""Seeds from here on draw from the fourteenth blind set (fourteenth_blind/), by a fourteenth such
+writer; its forms are those of pages, documentation, forums, notebooks and repositories."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 from stdnum import iban, luhn
 
-from tests.benchmarks import eleventh_blind, tenth_blind, twelfth_blind
+from tests.benchmarks import eleventh_blind, fourteenth_blind, tenth_blind, twelfth_blind
 from tests.benchmarks.blind_set import BlindSet, values_of
 from tests.benchmarks.blind_standards import (
     SIGNATURES,
@@ -27,13 +27,19 @@ from tests.benchmarks.blind_standards import (
     segment,
 )
 from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.splits import ELEVENTH_BLIND_SEED, TENTH_BLIND_SEED, TWELFTH_BLIND_SEED
+from tests.benchmarks.splits import (
+    ELEVENTH_BLIND_SEED,
+    FOURTEENTH_BLIND_SEED,
+    TENTH_BLIND_SEED,
+    TWELFTH_BLIND_SEED,
+)
 from tests.benchmarks.tenth_blind.personal import PUBLISHED_IBANS, TEST_CARDS
 
 SETS: dict[str, tuple[BlindSet, int]] = {
     "tenth": (tenth_blind.SET, TENTH_BLIND_SEED),
     "eleventh": (eleventh_blind.SET, ELEVENTH_BLIND_SEED),
     "twelfth": (twelfth_blind.SET, TWELFTH_BLIND_SEED),
+    "fourteenth": (fourteenth_blind.SET, FOURTEENTH_BLIND_SEED),
 }
 every_set = pytest.mark.parametrize("name", SETS)
 
