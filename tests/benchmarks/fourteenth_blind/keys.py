@@ -35,8 +35,11 @@ def _small(value: int) -> bytes:
 
 
 def _rsa(rng: Random, bits: int = 2048) -> bytes:
-    half = [_number(rng, bits // 2) for _ in range(5)]
-    return der(0x30, _small(0), _number(rng, bits), _small(65537), _number(rng, bits), *half)
+    primes = [_number(rng, bits // 2) for _ in range(2)]
+    exponents = [_small(rng.getrandbits(bits // 2) | 1) for _ in range(3)]
+    secret = _small(rng.getrandbits(bits) | 1)
+    public = (_number(rng, bits), _small(65537))
+    return der(0x30, _small(0), *public, secret, *primes, *exponents)
 
 
 def _ec(rng: Random, curve: bool = True) -> bytes:
@@ -92,7 +95,8 @@ ENCODINGS: dict[str, Callable[[Random], bytes]] = {
     "ossh": _openssh,
     "osshrsa": lambda rng: _openssh(rng, rsa=True),
     "pgp": _pgp,
-    "ppk": lambda rng: b"\x00\x00\x00\x20" + rng.randbytes(32),
+    "ppk": lambda rng: _text(rng.randbytes(32)),
+    "ppkrsa": lambda rng: _text(*map(rng.randbytes, (256, 129, 129, 128))),
 }
 _LABELS = {"rsa": "RSA ", "rsa1024": "RSA ", "ec": "EC ", "ossh": "OPENSSH ", "osshrsa": "OPENSSH "}
 

@@ -39,7 +39,7 @@ def make_password(rng: Random, shape: str = "") -> str:
         return "".join(body)
     word, other = rng.choice(_WORDS.split()), rng.choice(_WORDS.split())
     year = str(rng.randint(1965, 2025))
-    digits = pick(rng, string.digits, rng.randint(2, 4))
+    digits = pick(rng, string.digits, rng.randint(3, 5))
     tail = "" if shape in ("url", "say") else rng.choice(["", "!", "!", "*"])
     return rng.choice(
         [

@@ -83,7 +83,10 @@ BANK_PLANS = {
 """BBANs of the IBAN registry: digits, capital letters, characters, a zero."""
 EXAMPLE_IBANS = ("GB29NWBK60161331926819", "DE89370400440532013000", "NL91ABNA0417164300")
 """IBANs that the registry and articles publish."""
-_BANKS = "ABNA INGB RABO BARC LOYD AIBK BOFI NWBK BTRL RNCB UNCR"
+_BANKS = {
+    "NL": "ABNA INGB RABO", "GB": "BARC LOYD NWBK", "IE": "AIBK BOFI", "RO": "BTRL RNCB BRDE",
+    "BG": "UNCR BNBG",
+}  # fmt: skip
 
 
 def _email(scene: Scene, shape: str) -> str:
@@ -204,7 +207,11 @@ def make_iban(rng: Random, country: str, wrong: bool = False) -> str:
     bban = ""
     for kind, size in re.findall(r"([a-z])(\d+)", BANK_PLANS[country]):
         is_bank = kind + size == "a4"
-        bban += rng.choice(_BANKS.split()) if is_bank else pick(rng, alphabets[kind], int(size))
+        bban += (
+            rng.choice(_BANKS[country].split())
+            if is_bank
+            else pick(rng, alphabets[kind], int(size))
+        )
     moved = "".join(str(int(one, 36)) for one in f"{bban}{country}00")
     check = 98 - int(moved) % 97
     if wrong:

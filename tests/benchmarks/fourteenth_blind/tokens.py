@@ -32,7 +32,7 @@ SERVICES = {
     "dynatrace": "dt0c01.{k24}.{k64}", "heroku": "HRKU-{g}", "replicate": "r8_{w37}",
     "groq": "gsk_{w52}", "supabase": "sbp_{h40}", "brevo": "xkeysib-{h64}-{w16}",
     "azure": "{base64}", "rubygems": "rubygems_{h48}", "alibaba": "LTAI{w20}",
-    "langsmith": "lsv2_pt_{h32}_{h10}", "perplexity": "pplx-{w48}", "discord": "MT{w24}.{w6}.{b38}",
+    "langsmith": "lsv2_pt_{h32}_{h10}", "perplexity": "pplx-{w48}", "discord": "{s}.{w6}.{b38}",
     "cargo": "cio{w32}", "atlassian": "ATATT3xFfGF0{b171}={H8}", "tencent": "AKID{w32}",
     "slack_hook": "https://hooks.slack.com/services/T{u10}/B{u10}/{w24}",
     "discord_hook": "https://discord.com/api/webhooks/{d18}/{b68}",
@@ -64,6 +64,8 @@ def make_key(rng: Random, service: str) -> str:
 
     def draw(part: re.Match[str]) -> str:
         kind, size = part[1], part[2]
+        if kind == "s":  # the number of a user in Base64
+            return base64.b64encode(pick(rng, "123456789", 18).encode()).decode()
         if kind == "g":
             return str(uuid.UUID(int=rng.getrandbits(128), version=4))
         if kind == "i":
@@ -94,6 +96,8 @@ def make_jwt(rng: Random, algorithm: str = "") -> str:
         ["HS256", "HS256", "HS256", "RS256", "RS256", "ES256", "HS512"]
     )
     head = {"alg": algorithm, "typ": "JWT"}
+    if rng.random() < 0.3:  # the order of several libraries
+        head = {"typ": "JWT", "alg": algorithm}
     if algorithm in ("RS256", "ES256") and rng.random() < 0.6:
         head["kid"] = random_hex(rng, 16)
     issued = rng.randint(1_420_000_000, 1_760_000_000)

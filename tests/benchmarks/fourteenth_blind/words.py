@@ -111,7 +111,8 @@ def ascii_name(text: str) -> str:
 def draw_name(scene: Scene, lang: str, table: dict[str, str], key: str) -> str:
     """A first or last name of a language; its Latin form is kept for addresses."""
     native, _, latin = scene.rng.choice(table[lang or "en"].split()).partition("|")
-    scene.memory[key] = latin or ascii_name(native)
+    german = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"} if lang == "de" else {})
+    scene.memory[key] = latin or ascii_name(native.lower().translate(german))
     return native
 
 
