@@ -16,7 +16,7 @@ from tests.benchmarks.fourteenth_blind.words import alphanumeric, pick, random_h
 SERVICES = {
     "github": "ghp_{w30}{crc}", "github_app": "ghs_{w30}{crc}", "github_oauth": "gho_{w30}{crc}",
     "github_fine": "github_pat_{w22}_{w59}", "gitlab": "glpat-{b20}", "npm": "npm_{w30}{crc}",
-    "pypi": "pypi-AgEIcHlwaS5vcmc{b150}", "aws": "AKIA{k16}", "google": "AIza{b35}",
+    "pypi": "pypi-AgEIcHlwaS5vcmc{b150}", "aws": "AKIA{k16}", "google": "AIzaSy{b33}",
     "google_oauth": "GOCSPX-{b28}", "slack": "xoxb-{d12}-{d13}-{w24}",
     "slack_user": "xoxp-{d12}-{d12}-{d13}-{h32}", "slack_app": "xapp-1-A{u10}-{d13}-{h64}",
     "stripe": "sk_live_{w24}", "stripe_new": "sk_live_51{w97}", "stripe_rk": "rk_live_{w24}",

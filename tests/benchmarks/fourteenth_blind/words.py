@@ -52,7 +52,7 @@ FREE_MAIL = {
     "ar": "gmail.com yahoo.com", "hi": "gmail.com rediffmail.com",
 }  # fmt: skip
 _TOP = {
-    "en": "com org co.uk net io edu", "de": "de de com at ch", "es": "es com com.ar mx cl",
+    "en": "com com org co.uk net io", "de": "de de com at ch", "es": "es com com.ar mx cl",
     "fr": "fr fr be ca", "pt": "com.br pt com", "it": "it it eu", "pl": "pl com.pl",
     "tr": "com.tr com", "nl": "nl be", "ru": "ru ru org", "ja": "co.jp jp", "zh": "com.cn cn com",
     "ar": "com ae sa", "hi": "in co.in org",
