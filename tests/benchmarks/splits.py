@@ -68,6 +68,10 @@ THIRTEENTH_BLIND_SEED = 36001
 """Seeds from here on draw from the thirteenth blind set (thirteenth_blind/), by a thirteenth such
 writer; its forms are weighted as a crawl of pages, forums and repositories holds them."""
 
+FOURTEENTH_BLIND_SEED = 39001
+"""Seeds from here on draw from the fourteenth blind set (fourteenth_blind/), by a fourteenth such
+writer; its forms are those of pages, documentation, forums, notebooks and repositories."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

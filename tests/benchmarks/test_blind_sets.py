@@ -14,6 +14,7 @@ import pytest
 from tests.benchmarks import (
     eighth_blind,
     eleventh_blind,
+    fourteenth_blind,
     ninth_blind,
     seventh_blind,
     sixth_blind,
@@ -27,6 +28,7 @@ from tests.benchmarks.redaction_cases import Case
 from tests.benchmarks.splits import (
     EIGHTH_BLIND_SEED,
     ELEVENTH_BLIND_SEED,
+    FOURTEENTH_BLIND_SEED,
     NINTH_BLIND_SEED,
     SEVENTH_BLIND_SEED,
     SIXTH_BLIND_SEED,
@@ -44,6 +46,7 @@ SETS = {
     ELEVENTH_BLIND_SEED: eleventh_blind.SET,
     TWELFTH_BLIND_SEED: twelfth_blind.SET,
     THIRTEENTH_BLIND_SEED: thirteenth_blind.SET,
+    FOURTEENTH_BLIND_SEED: fourteenth_blind.SET,
 }
 every_set = pytest.mark.parametrize("seed", SETS, ids=[one.ordinal for one in SETS.values()])
 every_kind = pytest.mark.parametrize("kind", KINDS)

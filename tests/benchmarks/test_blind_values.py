@@ -13,7 +13,13 @@ from functools import cache
 import pytest
 from stdnum import iban, luhn
 
-from tests.benchmarks import eleventh_blind, tenth_blind, thirteenth_blind, twelfth_blind
+from tests.benchmarks import (
+    eleventh_blind,
+    fourteenth_blind,
+    tenth_blind,
+    thirteenth_blind,
+    twelfth_blind,
+)
 from tests.benchmarks.blind_set import BlindSet, values_of
 from tests.benchmarks.blind_standards import (
     SIGNATURES,
@@ -29,6 +35,7 @@ from tests.benchmarks.blind_standards import (
 from tests.benchmarks.redaction_cases import Case
 from tests.benchmarks.splits import (
     ELEVENTH_BLIND_SEED,
+    FOURTEENTH_BLIND_SEED,
     TENTH_BLIND_SEED,
     THIRTEENTH_BLIND_SEED,
     TWELFTH_BLIND_SEED,
@@ -40,6 +47,7 @@ SETS: dict[str, tuple[BlindSet, int]] = {
     "eleventh": (eleventh_blind.SET, ELEVENTH_BLIND_SEED),
     "twelfth": (twelfth_blind.SET, TWELFTH_BLIND_SEED),
     "thirteenth": (thirteenth_blind.SET, THIRTEENTH_BLIND_SEED),
+    "fourteenth": (fourteenth_blind.SET, FOURTEENTH_BLIND_SEED),
 }
 every_set = pytest.mark.parametrize("name", SETS)
 
