@@ -139,6 +139,9 @@ _NAMED_CARD = re.compile(
     rf"(?:{_NAMES_CARD})[\w \[\]-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
     re.IGNORECASE,
 )
+_MESSAGE_FIELD = re.compile(r"\b(?:F|DE|field ?)0{0,2}2\s?[=:]\s?[\"'\[]?\Z", re.IGNORECASE)
+"""The second field of a message of ISO 8583 is the number of the card."""
+
 _TAGGED_CARD = re.compile(
     rf"<(?!(?-i:CARD>))[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}(?:<[^<>]{{0,30}}>\s{{0,4}})?\Z",
     re.IGNORECASE,
@@ -309,6 +312,8 @@ def _is_named_card(text: str, start: int) -> bool:
     before = text[max(0, start - _CARD_WORD_REACH) : start]
     if _NO_CARD_NAME.search(before):
         return False
+    if _MESSAGE_FIELD.search(before):
+        return True
     return _NAMED_CARD.search(before) is not None or _TAGGED_CARD.search(before) is not None
 
 

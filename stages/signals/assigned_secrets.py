@@ -146,6 +146,7 @@ _CUT_TOKEN = re.compile(
 )
 """How tokens of services begin: a value that has not the shape of the service was cut short."""
 
+_FLAG_BEFORE = re.compile(r"(?<![\w-])--(?:[a-z0-9]{1,10}-){0,3}\Z")
 _COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
 _IN_CELL = re.compile(r"[|\t;,][ \"'`]{0,3}\Z")
 _COMMENT_AFTER = re.compile(r"={0,2}[\"'`][),;\]} ]{1,6}[#/-]")
@@ -305,10 +306,11 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
         return False
     if is_named_weakly and _WORD_PART.search(value):
         return False
-    if name["firm"] is None and (name["tail"] or is_named_weakly):
+    is_flag = _FLAG_BEFORE.search(text, max(0, name.start() - 24), name.start()) is not None
+    if name["firm"] is None and (name["tail"] or is_named_weakly) and not is_flag:
         return False
     if name["firm"] is None and not is_quoted and _HEX.match(value):
-        return text.startswith("--", max(0, name.start() - 2)) or _tells_hex(name["name"])
+        return is_flag or _tells_hex(name["name"])
     return len(value) >= _FEWEST_OF_AZURE or not _AZURE_NAME.search(
         text, max(0, start - _AZURE_REACH), start
     )

@@ -24,8 +24,8 @@ _SERVICE_MARK, _SERVICE_MARK_PLACE = "+ASt", 76
 
 _NAMES_KEY = re.compile(
     r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
-    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,"
-    r"|\s)"
+    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}"
+    r"(?:=>|:=|=|:(?: ?[>|]-?)?|\bis\b|,|\s)"
     r"[\s\"'`(]{0,4}\Z",
     re.IGNORECASE,
 )

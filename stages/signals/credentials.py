@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.broken_tokens import continue_lines, find_broken_tokens
-from stages.signals.login_calls import find_url_passwords
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
@@ -38,6 +37,7 @@ from stages.signals.secret_kinds import (
 from stages.signals.secret_values import is_placeholder, is_random
 from stages.signals.service_tokens import SERVICE_TOKENS
 from stages.signals.token_parts import find_parts, may_go_on
+from stages.signals.url_passwords import find_url_passwords
 from stages.signals.wallet_keys import find_key_arrays, find_wallet_key
 
 _LONG = b"a" * 16
@@ -78,9 +78,9 @@ def find_secrets(text: str) -> list[Span]:
         for place in find_wallet_key(text, start, end):
             spans.append(Span(*place, "private_key", make_tag("private_key")))
         if text.startswith("M", start):
-            place = find_bare_key(text, start)
-            if place is not None:
-                spans.append(Span(*place, "private_key", make_tag("private_key")))
+            bare = find_bare_key(text, start)
+            if bare is not None:
+                spans.append(Span(*bare, "private_key", make_tag("private_key")))
         if text.startswith(".", end):
             spans += _find_discord_token(text, start, end)
         if text.startswith("-", end - 9):

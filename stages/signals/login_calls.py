@@ -1,8 +1,8 @@
-"""Passwords by the command, call or address that they are an argument of, without a name.
+"""Passwords by the command or call that they are an argument of, without a name.
 
-`curl -u ann:…`, `auth=("ann", "…")`, `IDENTIFIED BY '…'`, `unzip -P …`, `scheme://user:…@host`.
-Where the place is certain and the value in quotes, words and numbers alone are passwords as well.
-Time is linear in the text: what is matched has a bounded length.
+`curl -u ann:…`, `auth=("ann", "…")`, `IDENTIFIED BY '…'`, `unzip -P …`; those in addresses are in
+`url_passwords.py`. Where the place is certain and the value in quotes, words and numbers alone are
+passwords as well. Time is linear in the text: what is matched has a bounded length.
 """
 
 from __future__ import annotations
@@ -16,72 +16,8 @@ from stages.signals.secret_values import (
     is_chosen_words,
     is_password,
     is_phrase,
-    is_placeholder,
     is_strong_password,
-    says_password,
 )
-
-# The part between "://" and "@" of an address with a password.
-_LOGIN = re.compile(
-    r"://(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
-)
-_EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
-_ANY_HOST = re.compile(
-    r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
-)
-"""Hosts of examples and of development alike: a password there must look like one."""
-
-_DRIVER_LOGIN = re.compile(r"[\"'`=\s](?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z")
-_HOST_LOGIN = re.compile(r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.]))")
-_LOGIN_BEFORE_HOST = re.compile(
-    r"(?:\A|[\s\"'`=])[A-Za-z][\w.-]{0,40}:(?P<password>[^\s\"'`<>{}:@/]{6,64})\Z"
-)
-"""`ann:…@host:3306` without a scheme."""
-
-_DRIVER_REACH = 132
-"""Addresses of databases without a scheme, as of Go's driver: `ann:…@tcp(db:3306)/shop`."""
-
-_LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
-
-
-def find_url_passwords(text: str) -> Iterator[Span]:
-    """The password of each `scheme://user:password@host`."""
-    if "@" not in text:
-        return
-    for sign in ("@tcp(", "@(", "@unix("):
-        yield from _find_driver_logins(text, sign)
-    for match in _HOST_LOGIN.finditer(text):
-        login = _LOGIN_BEFORE_HOST.search(
-            text, max(0, match.start() - _DRIVER_REACH), match.start()
-        )
-        if login is not None and is_password(login["password"]):
-            yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-    if "://" not in text:
-        return
-    for match in _LOGIN.finditer(text):
-        password, host = match["password"], match["host"].lower()
-        if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
-            continue
-        if says_password(password) or password in (match["user"], "x-oauth-basic"):
-            continue
-        if _ANY_HOST.match(host) and not (
-            _LETTER_AND_DIGIT.match(password) or is_password(password)
-        ):
-            continue
-        yield Span(*match.span("password"), "url_password", "<secret:url_password>")
-
-
-def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
-    """The passwords of addresses without a scheme before each `sign`."""
-    place = text.find(sign)
-    while place >= 0:
-        login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
-        if login is not None and login["password"] != login["user"]:
-            password = login["password"]
-            if is_password(password) or is_chosen_words(password):
-                yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-        place = text.find(sign, place + 1)
-
 
 _WHO = r"[^\s:\"'`/|]{1,40}"
 _SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
@@ -148,6 +84,7 @@ _CALLS = _shapes(
         "plainauth(": rf"plainauth{_THREE}",
         "login(": rf"login{_THREE}",
         "database(": rf"database{_THREE}",
+        "oracle": rf"oracle\w{{0,3}}\.connect\({_ARGUMENT}, ?{_LITERAL}",
         "cookieparser(": rf"cookieparser\({_LITERAL}",
         "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",
@@ -194,6 +131,7 @@ _STATEMENTS = _shapes(
         "isakmp key": rf"isakmp key (?:[06] )?{_LOOSE}",
         "shared-key": rf"shared-key (?:ascii-text |local |remote )?{_LOOSE}",
         "wpa": rf"wpa[23]?(?:[ -]psk)?[ -](?:key|psk|passphrase)\s?[:=]\s?{_LOOSE}",
+        "sqlplus": (r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})(?=\s|\Z)"),
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",

@@ -4,8 +4,9 @@ A name (`password`, `DB_PASS`, `Passwort`, `contraseña`, `密码`) is joined to
 the ways of `named_values.py`; the value must have a letter and a digit (`Password: winter79!`), as
 people choose them, or be mixed as a generator makes it. Words alone (`krokodil-velvet`) and numbers
 alone are passwords where the name is assigned a literal, or the end of a line. Where nothing but a
-blank joins them, the value must stand out of prose by itself. Commands, calls and addresses are in
-`login_calls.py`. Time is linear in the text: what is matched has a bounded length.
+blank joins them, the value must stand out of prose by itself. Commands and calls are in
+`login_calls.py`, addresses in `url_passwords.py`. Time is linear in the text: what is matched has
+a bounded length.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
     re.IGNORECASE,
 )
-_WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z")
+_WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _SIGN = re.compile(r"[=:>-]")
 
@@ -219,6 +220,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     if match["short"] and not _may_be_short(text, match):
         return
+    if match["plain"] is not None and _COMMAND.search(text, max(0, start - 6), start + 7):
+        return
     if (
         (match["name"] or "").lower() == "secret"
         and not _AN_APPLICATIONS.search(text, max(0, start - 10), start)
@@ -254,6 +257,9 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
 """What a program compares the hash of a password with."""
+
+_COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
+"""The command takes the name of a user: `sudo passwd ann`."""
 
 _NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
 _SECOND_ARGUMENT = re.compile(r"\\?[\"'],")
@@ -302,6 +308,9 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
     if is_password(value) if is_sure else is_strong_password(value):
+        return True
+    is_of_address = match["firm"] == "=" and text[match.start() - 1 : match.start()] in ("&", "?")
+    if is_of_address and is_password(value.replace(".", "-")):
         return True
     return (is_chosen_words(value) or is_chosen_number(value)) and may_be_words(text, match, value)
 

@@ -140,6 +140,9 @@ _FEWEST_DIFFERENT = 3
 _OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
+_NOBODYS = re.compile(r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z")
+"""No area has the code 555; Twilio's numbers for tests."""
+
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
 
@@ -246,6 +249,8 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
     """Whether the text in [start, end) is a number of one of the five kinds."""
     written, before = text[start:end], text[max(0, start - LOOK_BACK) : start]
     groups = _GROUP.findall(written)
+    if _NOBODYS.match(" ".join(groups)):
+        return False
     if named:
         return True
     if "+" in written[:2]:

@@ -80,7 +80,7 @@ _PATH, _PATH_PARTS = re.compile(r"[~.]{0,2}/"), re.compile(r"[A-Za-z]+|[0-9]+")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
-    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
+    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
     r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
     r"|bcrypt\w*"
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|(?-i:v)[0-9]{1,2}(?:\.\w+)*(?:(?:alpha|beta|rc)[0-9]{0,2})?|[0-9]+-?(?:char\w*|bits?|bytes?"

@@ -50,7 +50,7 @@ _FORMS = {
         tskey-client-:20-70 tskey-:20-70 hvs.:24-140 hvb.:100-250 sntrys_:60-400 pcsk_:60-80
         sb_secret_:30-48 p8e-:32 gho-:30-60 ghs-:30-60 vcp_:24-80 vercel_:24-80 eyJrIjoi:60-200
         sk-proj-:80-180 sk-svcacct-:80-180 sk-admin-:60-180 nrk-:30-60 xoxd-:60-300 y0_:50-70
-        AQVN:35-40 sl.:120-160 dsec_:30-80 cfut_:32-64 rdme_xn8s9h:50-70 lip_:30-80
+        AQVN:35-40 IGQV:100-220 sl.:120-160 dsec_:30-80 cfut_:32-64 rdme_xn8s9h:50-70 lip_:30-80
     """,
     "upper": "NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
     "lower": "oy2:43 rdme_:70 nb_:40 oauth::30",

@@ -197,3 +197,31 @@ def test_an_application_s_secret_with_signs_is_found_bare_and_quoted() -> None:
         assert spans_of(text) == [value], text
     for text in (f"value={value}", "SECRET_KEY=${" + value + "}", f"SECRET_KEY={'ab-+' * 12}"):
         assert spans_of(text) == [], text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("<username>ann</username><password>{}</password>", "shadow.wiosna17154"),
+        ("kullanıcı adı: tomasz_k şifre: {}", "pirate.walnut70057"),
+        ("POST /login username=bluebird&password={}", "hdd_6.poqd7"),
+        ("benutzer = lgarcia\npasswort = {}\n", "lisboa_montagne140"),
+        ("./tracker-cli --session-secret {} --verbose", "febc1ccc2d94e3ae5b67e3b18e8bd887"),
+        ("./tracker-cli --secret-key {} --verbose", "Ho4PMUZ1jd8SA4w1S9JtbwanpYYDv+MuRCFaQCNVWN0="),
+    ],
+)
+def test_a_value_that_may_be_a_name_is_a_secret_where_no_program_stands(
+    text: str, value: str
+) -> None:
+    whole = text.format(value)
+    assert [whole[span.start : span.end] for span in find_secrets(whole)] == [value]
+
+
+def test_a_name_of_a_program_is_none() -> None:
+    for text in (
+        "password = settings.password1",
+        "connect(user, password=hdd_6.poqd7)",
+        "passwort = lisboa_montagne",
+        "password = config.secret_key2",
+    ):
+        assert find_secrets(text) == [], text
