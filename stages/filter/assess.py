@@ -28,7 +28,8 @@ from stages.filter.checks import (
 from stages.filter.config import other_views, passage_views
 from stages.filter.decide import COLUMNS, priority_keys
 from stages.filter.edits import Spans, leaves_nothing, passage_holders, select_edits
-from stages.filter.links import leave_links
+from stages.filter.links import leave_links, sort_names
+from stages.filter.ordered import write_ordered
 from stages.filter.sidecars import AlignedShard, read_sidecar, read_signals
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from stages.filter.exclusions import Exclusions
 
 
-FINDINGS, PRIORITY = "findings", "priority"
-"""Scratch tables of a shard."""
+FINDINGS, PRIORITY, HOLDERS = "findings", "priority", "holders"
+"""Scratch tables of a shard; the last as `links.NAMES`, of the documents that hold its passages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +98,18 @@ def assess(item: AlignedShard, config: FilterConfig, exclusions: Exclusions) -> 
 def assess_shard(
     item: AlignedShard, out: ShardOutput, *, config: FilterConfig, exclusions: Exclusions
 ) -> dict[str, Any]:
-    """Leave the assessment as tables (`leave_assessment`), and links; how many names these have."""
-    leave_assessment(assess(item, config, exclusions), out, config)
-    return {"names": leave_links(item, out, config.duplicates.measure)}
+    """Leave the assessment as tables (`leave_assessment`), and links.
+
+    Returns how many `names` these have, and how many `holders` of passages there are.
+    """
+    assessment = assess(item, config, exclusions)
+    leave_assessment(assessment, out, config)
+    names = leave_links(item, out, config.duplicates.measure)
+    return {"names": names, "holders": len(assessment.holders)}
 
 
 def leave_assessment(assessment: Assessment, out: ShardOutput, config: FilterConfig) -> None:
-    """Leave an assessment: `FINDINGS`, and `PRIORITY` and `holders` where needed."""
+    """Leave an assessment: `FINDINGS`, and `PRIORITY` and `HOLDERS` where needed."""
     fails = assessment.findings
     failing = pa.ListArray.from_arrays(pa.array(fails.offsets), pa.array(fails.codes))
     columns = {"failing": failing, "value": fails.value, "threshold": fails.threshold}
@@ -112,7 +118,8 @@ def leave_assessment(assessment: Assessment, out: ShardOutput, config: FilterCon
         keys = {str(place): key for place, key in enumerate(assessment.priority)}
         out.write_scratch(PRIORITY, pa.table(keys))
     if passage_views(config.views):
-        out.write_scratch("holders", pa.table({"doc_id": assessment.holders}))
+        with out.open_scratch(HOLDERS) as file:
+            write_ordered(sort_names(assessment.holders)[0], file)
 
 
 def read_findings(result: ShardResult) -> Findings:
@@ -126,8 +133,8 @@ def read_findings(result: ShardResult) -> Findings:
 
 
 def read_holders(result: ShardResult) -> pa.StringArray:
-    """The holders of a shard's passages, as `assess_shard` left them."""
-    return result.read_scratch("holders")["doc_id"].combine_chunks()
+    """The holders of a shard's passages in the order of `HOLDERS`."""
+    return result.read_scratch(HOLDERS, ["doc_id"])["doc_id"].combine_chunks()
 
 
 def read_spans(item: AlignedShard, ids: pa.ChunkedArray) -> Spans:

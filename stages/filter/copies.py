@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +49,7 @@ def group_documents(
 
     InputError if two documents have one id; UsageError for pairs that were not verified.
     """
-    rows = [shard.documents.rows for shard in shards]
-    starts = [0, *np.cumsum(rows, dtype=np.int64).tolist()]
+    starts = shard_starts(shards)
     ids = DocumentIds(tuple(shard.documents for shard in shards))
     files = [
         LinkFiles.from_result(result, start) for result, start in zip(results, starts, strict=False)
@@ -175,19 +173,24 @@ class LocalMaps:
         self._backend = _TemporaryFiles(str(folder))
 
     def __call__(
-        self, function: Callable[..., Any], items: Sequence[Any], **shared: Any
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any],
+        *,
+        name: str | None = None,
+        **shared: Any,
     ) -> list[ShardResult]:
         """What the tasks return and leave, in the order of the items."""
-        results = []
+        results, name = [], name or function.__name__
         for item in items:
-            out = ShardOutput(self._backend, f"{function.__name__}/{item.id}", {})
+            out = ShardOutput(self._backend, f"{name}/{item.id}", {})
             value = function(item, out, **shared) or {}
             files = {(one.output, one.file.path): one for one in out.written}
             results.append(ShardResult(item.id, value, self._backend, files))
         return results
 
 
-def shard_starts(shards: Sequence[AlignedShard]) -> list[tuple[int, int]]:
-    """The first document of each shard, and the one after its last."""
+def shard_starts(shards: Sequence[AlignedShard]) -> list[int]:
+    """The first document of each shard, and the number of all."""
     rows = [shard.documents.rows for shard in shards]
-    return list(pairwise([0, *np.cumsum(rows, dtype=np.int64).tolist()]))
+    return [0, *np.cumsum(rows, dtype=np.int64).tolist()]

@@ -69,15 +69,6 @@ class DocumentIds:
                 rows[places.drop_null().to_numpy()] = start + there
         return rows
 
-    def kept_among(self, names: pa.Array, kept: NDArray[np.bool_]) -> pa.StringArray:
-        """Those of some names that documents have which are `kept`."""
-        chosen = [pa.array([], pa.string())]
-        if len(names):
-            for start, ids in self.batches(max(_LEAST_ROWS, len(names) // _NAMES_A_ROW)):
-                own = ids.filter(pa.array(kept[start : start + len(ids)]))
-                chosen.append(own.filter(pc.is_in(own, value_set=names)))
-        return pa.concat_arrays(chosen)
-
     def sorted_numbers(self) -> NDArray[np.uint64]:
         """The numbers of all ids: 8 bytes a document."""
         numbers = [id_numbers(ids) for _, ids in self.batches()]

@@ -24,12 +24,9 @@ from stages.filter.config import (
     SECRETS,
     other_views,
 )
-from stages.filter.duplicates import encode_names
 
 if TYPE_CHECKING:
     from stages.engine.inputs import Input
-    from stages.filter.document_ids import DocumentIds
-    from stages.filter.duplicates import EarlierDocuments
 
 
 class Edit(NamedTuple):
@@ -181,20 +178,6 @@ def lost_mask(spans: Spans, views: Sequence[str], kept: pa.StringArray) -> NDArr
     """
     label_kept = pc.is_in(spans.flat.field("label"), value_set=kept)
     return passage_mask(spans, views) & ~label_kept.to_numpy(zero_copy_only=False)
-
-
-def kept_holders(
-    named: Sequence[pa.StringArray],
-    ids: DocumentIds,
-    kept: NDArray[np.bool_],
-    earlier: EarlierDocuments,
-) -> list[pa.StringArray]:
-    """Of the holders that each shard names, those that this run keeps or an earlier one kept."""
-    names, places = encode_names(named)
-    stay = np.zeros(len(names), dtype=bool)
-    for staying in (ids.kept_among(names, kept), earlier.kept_among(names)):
-        stay |= pc.is_in(names, value_set=staying).to_numpy(zero_copy_only=False)
-    return [names.take(pa.array(own[stay[own]])) for own in places]
 
 
 _SPANS = KINDS["views"].tables["*.parquet"].arrow().field("spans").type

@@ -19,15 +19,12 @@ from artifacts_schema.kinds import KINDS, sidecar_folder
 from stages.filter.assess import read_findings, read_holders, read_spans, reason_names
 from stages.filter.checks import EXACT_DUPLICATE, NEAR_DUPLICATE, Findings
 from stages.filter.config import FilterConfig, other_views, passage_views
-from stages.filter.copies import DecidedCopies, ShardCopies, shard_starts
+from stages.filter.copies import DecidedCopies, ShardCopies
 from stages.filter.decide import Copies
-from stages.filter.document_ids import DocumentIds
-from stages.filter.duplicates import EarlierDocuments
 from stages.filter.edits import (
     Edits,
     Spans,
     apply_edits,
-    kept_holders,
     lost_mask,
     passage_mask,
     select_edits,
@@ -108,33 +105,14 @@ class DecidedShard:
     assessed: ShardResult
     start: int
     """The first of its documents among all."""
-    holders: pa.StringArray
-    """Documents that stay and hold passages first which these repeat."""
+    staying: NDArray[np.bool_] | None = None
+    """Which of its `HOLDERS` stay; None where no passages are cut."""
 
-
-def decided_shards(
-    shards: Sequence[AlignedShard],
-    results: Sequence[ShardResult],
-    decided: DecidedCopies,
-    earlier: EarlierDocuments,
-    config: FilterConfig,
-) -> list[DecidedShard]:
-    """The shards with where their documents begin, and whose passages they repeat."""
-    nobody = pa.array([], pa.string())
-    stay = [nobody] * len(shards)
-    if passage_views(config.views):
-        kept = np.concatenate([np.empty(0, bool), *(read_findings(one).passes for one in results)])
-        for rows in decided.dropped():
-            kept[rows] = False
-        named = [read_holders(result) for result in results]
-        every = DocumentIds(tuple(shard.documents for shard in shards))
-        stay = kept_holders(named, every, kept, earlier)
-    return [
-        DecidedShard(shard.id, shard, result, start, holders)
-        for shard, result, (start, _), holders in zip(
-            shards, results, shard_starts(shards), stay, strict=True
-        )
-    ]
+    def holders(self) -> pa.StringArray:
+        """The documents that stay and hold passages first which these repeat."""
+        if self.staying is None:
+            return pa.array([], pa.string())
+        return read_holders(self.assessed).filter(pa.array(self.staying))
 
 
 def write_shard(
@@ -197,7 +175,7 @@ def _shard_edits(item: DecidedShard, ids: pa.ChunkedArray, config: FilterConfig)
     chosen, passages = config.views, passage_views(config.views)
     nothing = Spans(np.empty(0, np.int64), _NO_SPANS, documents)
     spans = read_spans(item.shard, ids) if item.shard.views and chosen else nothing
-    lost = lost_mask(spans, passages, item.holders)
+    lost = lost_mask(spans, passages, item.holders())
     cut = passage_mask(spans, passages) & ~lost
     return _ShardEdits(
         select_edits(spans.where(~lost), chosen, stay),

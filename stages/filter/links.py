@@ -178,6 +178,18 @@ class _OwnLinks:
         return leave_named_links(out, kinds, one, two, {PAIR: similarity})[0]
 
 
+def sort_names(names: pa.StringArray) -> tuple[pa.Table, NDArray[np.int64]]:
+    """`number`, `check` and `doc_id` of names in the order of their numbers, and their places."""
+    words = id_words(names)
+    order = np.argsort(words[:, 0], kind="stable")
+    columns = {
+        "number": words[order, 0],
+        "check": words[order, 1],
+        "doc_id": names.take(pa.array(order)),
+    }
+    return pa.table(columns), order
+
+
 def leave_named_links(
     out: ShardOutput,
     kinds: Sequence[int],
@@ -190,17 +202,11 @@ def leave_named_links(
     Returns the number of names, and for each kind the places of the first ones.
     """
     names, places = encode_names([*one, *two])
-    words = id_words(names)
-    order = np.argsort(words[:, 0], kind="stable")
+    ordered, order = sort_names(names)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    columns = {
-        "number": words[order, 0],
-        "check": words[order, 1],
-        "doc_id": names.take(pa.array(order)),
-    }
     with out.open_scratch(NAMES) as file:
-        write_ordered(pa.table(columns), file)
+        write_ordered(ordered, file)
     places = [place[own] for own in places]
     ones, twos = places[: len(kinds)], places[len(kinds) :]
     none = np.empty(0, dtype=np.int64)

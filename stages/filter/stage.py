@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import did_you_mean, parse_size
@@ -244,8 +245,9 @@ def _decide_documents(
 ) -> list[dict[str, Any]]:
     """Decide about the documents and write them; what was counted, by shard."""
     from stages.filter.assess import assess_shard
-    from stages.filter.copies import DecidedCopies
-    from stages.filter.ledger import decided_shards, write_shard
+    from stages.filter.copies import DecidedCopies, shard_starts
+    from stages.filter.holders import staying_holders
+    from stages.filter.ledger import DecidedShard, write_shard
     from stages.filter.links import add_duplicates
     from stages.filter.sidecars import align_tables
 
@@ -260,7 +262,14 @@ def _decide_documents(
     decided = DecidedCopies.decide(
         context.map, shards, results, earlier, policy, ledgers=len(ledgers), memory=memory
     )
-    items = decided_shards(shards, results, decided, earlier, config)
+    starts = shard_starts(shards)
+    items = [
+        DecidedShard(shard.id, shard, result, start)
+        for shard, result, start in zip(shards, results, starts, strict=False)
+    ]
+    if passage_views(config.views):
+        staying = staying_holders(context.map, starts, results, decided, earlier, memory)
+        items = [replace(item, staying=stay) for item, stay in zip(items, staying, strict=True)]
     written = context.map(write_shard, items, config=config, decided=decided)
     return [result.value for result in written]
 

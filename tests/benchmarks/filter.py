@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,8 @@ def ingot(inputs: Sequence[Input], folder: Path, times: dict[str, list[float]]) 
         )
         clock.append(time.process_time())
         names = reason_names(CONFIG)
-        for shard, result, (start, stop) in zip(shards, results, shard_starts(shards), strict=True):
+        edges = pairwise(shard_starts(shards))
+        for shard, result, (start, stop) in zip(shards, results, edges, strict=True):
             known = decided.among(start, stop)
             final = add_copies(read_findings(result), known.copies(), names, 0.8)
             edits = np.zeros(stop - start, dtype=np.int32)

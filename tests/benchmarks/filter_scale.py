@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -155,7 +156,7 @@ def decide_all(
     decided = DecidedCopies.decide(maps, shards, results, earlier, policy, ledgers=0, memory=memory)
     copies = 0
     with maps.measure("read by shard"):
-        for start, stop in shard_starts(shards):
+        for start, stop in pairwise(shard_starts(shards)):
             known = decided.among(start, stop)
             copies += int((known.copies().partner >= 0).sum())
             assert len(known.column("duplicate_class")[0]) == int(known.partners().is_valid().sum())

@@ -61,8 +61,9 @@ def happen(what: str, folder: Path) -> None:
         assert _first(folder / "busy"), "another shard is at work"
         time.sleep(0.2)
         (folder / "busy").unlink()
-    elif what == "waits a little":
-        time.sleep(1.0)
+    elif what == "waits for a second worker":
+        (folder / f"worker-{os.getpid()}").touch()
+        until(lambda: len(list(folder.glob("worker-*"))) > 1)
     elif what == "burns":
         burn(0.4)
         subprocess.run([sys.executable, "-c", BURN], check=True)

@@ -35,7 +35,7 @@ def test_shards_are_done_by_jobs_of_slurm(slurm, run_stage, store, tmp_path, mon
     monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
     options = ("--on", "slurm", "--workers", "0:3", "--memory", "300MB", "--interface", "lo")
     environment = {name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
-    config = {"happens": ["waits a little"] * 6, "folder": str(tmp_path)}
+    config = {"happens": ["waits for a second worker"] * 6, "folder": str(tmp_path)}
     with started(tmp_path / "cluster", *options, environment=environment) as path:
         assert jobs(slurm) == []
         execution = {"engine": "dask", "scheduler_file": path, "workers": None}
