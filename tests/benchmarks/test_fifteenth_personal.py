@@ -134,9 +134,12 @@ def test_ip_positives_are_public_addresses_of_one_machine() -> None:
     assert {address.version for address in addresses} == {4, 6}
     assert all(address.is_global and not address.is_multicast for address in addresses)
     for case in positives("ip"):
+        numbers = re.findall(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d)", case.text)
+        public = [number for number in numbers if ipaddress.ip_address(number).is_global]
+        assert public == [value for value in values_of(case) if "." in value], case.text
         for start, end in case.values:
-            around = case.text[max(0, start - 1) : start] + case.text[end : end + 3]
-            assert not re.search(r"\d|/\d", around), case.text
+            around = case.text[max(0, start - 1) : start] + " " + case.text[end : end + 1]
+            assert not re.search(r"\w", around), case.text
 
 
 def test_cards_pass_luhn_have_the_length_of_their_network_and_are_no_test_numbers() -> None:
