@@ -153,9 +153,10 @@ def test_cards_pass_luhn_have_the_length_of_their_network_and_are_no_test_number
 
 
 def test_no_negative_holds_a_card_but_a_published_test_number() -> None:
+    like_card = re.compile(r"(?<![\w.])(?:2[2-7]|[3-6]\d)(?:[ -]?\d){11,17}(?![\w-])")
     published = {number for numbers in TEST_CARDS.values() for number in numbers}
     for case in negatives("card"):
-        for run in re.findall(r"(?<![\w.])(?:2[2-7]|[3-6]\d)(?:[ -]?\d){11,17}(?![\w-])", case.text):
+        for run in like_card.findall(case.text):
             digits = re.sub(r"\D", "", run)
             if luhn.is_valid(digits) and len(digits) in (14, 15, 16):
                 assert digits in published or imei.is_valid(digits), case.text

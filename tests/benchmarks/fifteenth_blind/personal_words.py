@@ -159,8 +159,8 @@ fa
 
 
 def _pair(word: str) -> tuple[str, str]:
-    shown, _, latin = word.partition("=")
-    return shown, latin or shown.lower()
+    written, _, latin = word.partition("=")
+    return written, latin or written.lower()
 
 
 def _row(line: str) -> tuple[str, tuple[list[str], ...]]:
