@@ -1,0 +1,1 @@
+"""The fifteenth blind set of labelled texts: many situations of each kind, one template each."""
