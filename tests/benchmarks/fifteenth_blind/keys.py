@@ -286,14 +286,32 @@ def _claims(rng: random.Random, flavour: str) -> dict[str, object]:
     return choices[flavour or "plain"]
 
 
+def _head(rng: random.Random, algorithm: str, flavour: str) -> dict[str, object]:
+    """The header as the libraries of the services order it."""
+    kid = draw(rng, "b", 22)
+    if flavour == "k8s":
+        return {"alg": algorithm, "kid": kid}
+    if flavour == "azure":
+        return {"typ": "JWT", "alg": algorithm, "x5t": kid, "kid": kid}
+    if flavour == "firebase":
+        return {"alg": algorithm, "kid": draw(rng, "h", 40), "typ": "JWT"}
+    if algorithm[:2] != "HS":
+        return {"alg": algorithm, "typ": "JWT", "kid": kid}
+    orders: list[dict[str, object]] = [
+        {"alg": algorithm, "typ": "JWT"},
+        {"alg": algorithm, "typ": "JWT"},
+        {"typ": "JWT", "alg": algorithm},
+        {"alg": algorithm},
+    ]
+    return orders[0] if flavour in ("supabase", "hass") else rng.choice(orders)
+
+
 def jwt(scene: Scene, argument: str) -> str:
     """A signed web token: `ALGORITHM,CLAIMS`."""
     rng = scene.rng
     algorithm, _, flavour = argument.partition(",")
     algorithm = algorithm or "HS256"
-    head: dict[str, object] = {"alg": algorithm, "typ": "JWT"}
-    if algorithm[:2] != "HS":
-        head["kid"] = draw(rng, "b", 22)
+    head = _head(rng, algorithm, flavour)
     parts = (json.dumps(one, separators=(",", ":")) for one in (head, _claims(rng, flavour)))
     body = ".".join(segment(one.encode()) for one in parts)
     return f"{body}.{segment(rng.randbytes(SIGNATURE_BYTES[algorithm]))}"

@@ -9,7 +9,7 @@ TOKENS = {
     "github_fine": "github_pat_{a22}_{a59}",
     "aws": "AKIA{k16}",
     "aws_secret": "{s40}",
-    "google": "AIza{b35}",
+    "google": "AIzaSy{b33}",
     "google_secret": "GOCSPX-{b28}",
     "slack": "xoxb-{d12}-{d13}-{a24}",
     "slack_user": "xoxp-{d12}-{d12}-{d13}-{h32}",
@@ -96,7 +96,7 @@ TOKENS = {
     "deepseek": "sk-{h32}",
     "cloudflare_origin": "v1.0-{h24}-{h146}",
     "infracost": "ico-{a32}",
-    "slack_hook": "T{u10}/B{u10}/{a24}",
+    "slack_hook": "T0{u9}/B0{u9}/{a24}",
     "discord_hook": "{d19}/{b68}",
 }
 """A token by its service: `{a20}` is 20 letters and digits, `{h…}` small hex, `{b…}` base64url,
