@@ -1,0 +1,1 @@
+"""The fifteenth blind set: 140 or more different situations for each kind and sign."""
