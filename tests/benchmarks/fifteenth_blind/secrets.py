@@ -110,7 +110,9 @@ def _random(alphabet: str) -> Maker:
 
 
 def _alphanumeric(scene: Scene, argument: str) -> str:
-    return _mixed(scene.rng, int(argument))
+    """Letters and digits, as many as the argument states: a length or a range of lengths."""
+    shortest, _, longest = argument.partition("-")
+    return _mixed(scene.rng, scene.rng.randint(int(shortest), int(longest or shortest)))
 
 
 def _base64(scene: Scene, argument: str) -> str:

@@ -76,5 +76,7 @@ FORMS = {
     "sntrys": "sntryu_ hex64",
     "pplx": "pplx- alnum48",
     "cfut": "cfut_ alnum40",
+    "sanctum": "dig2 | alnum40",
+    "twitter": "AAAAAAAAAAAAAAAAAAAAA alnum91",
     "nrak": "NRAK- up27",
 }
