@@ -29,12 +29,15 @@ _ALPHABETS = {
     "alnum": string.ascii_letters + string.digits,
     "url": string.ascii_letters + string.digits + "-_",
     "b64": string.ascii_letters + string.digits + "+/",
+    "alpha": string.ascii_letters,
+    "hexup": "0123456789ABCDEF",
     "hex": "0123456789abcdef",
     "dig": string.digits,
     "up": string.ascii_uppercase + string.digits,
     "low": string.ascii_lowercase + string.digits,
     "b32": string.ascii_uppercase + "234567",
 }
+_NAMES = "|".join(_ALPHABETS)
 _SYMBOLS = "!#*_-.+?^~@%="
 _URL_SYMBOLS = ("-", "_", ".", "~", "!", "*", "%40", "%23", "%21", "%2B", "%3F", "%5E", "%24")
 _SHORTEST_PART = 12
@@ -215,10 +218,13 @@ def make_token(rng: random.Random, name: str) -> str:
         return f"{name}_{body}{crc_base62(body)}"
     if name == "age":
         return bech32("age-secret-key-", rng.randbytes(32)).upper()
+    if name == "discord":
+        account = segment(str(rng.randint(10**18, 10**19 - 1)).encode())
+        return f"{account}.{_draw(rng, 'alnum', 6)}.{_mixed(rng, 38)}"
     while True:
         text = ""
         for part in FORMS[name].split():
-            drawn = re.fullmatch(r"(alnum|url|b64|hex|dig|up|low|b32)(\d+)", part)
+            drawn = re.fullmatch(rf"({_NAMES})(\d+)", part)
             text += _draw(rng, drawn[1], int(drawn[2])) if drawn else part
         if text[-1] not in _NOT_AT_A_CUT or FORMS[name].endswith("="):
             return text
