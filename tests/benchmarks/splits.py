@@ -72,6 +72,10 @@ FOURTEENTH_BLIND_SEED = 39001
 """Seeds from here on draw from the fourteenth blind set (fourteenth_blind/), by a fourteenth such
 writer; its forms are those of pages, documentation, forums, notebooks and repositories."""
 
+FIFTEENTH_BLIND_SEED = 42001
+"""Seeds from here on draw from the fifteenth blind set (fifteenth_blind/), by three such writers:
+140 templates and more of each kind and sign."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

@@ -14,6 +14,7 @@ import pytest
 from tests.benchmarks import (
     eighth_blind,
     eleventh_blind,
+    fifteenth_blind,
     fourteenth_blind,
     ninth_blind,
     seventh_blind,
@@ -28,6 +29,7 @@ from tests.benchmarks.redaction_cases import Case
 from tests.benchmarks.splits import (
     EIGHTH_BLIND_SEED,
     ELEVENTH_BLIND_SEED,
+    FIFTEENTH_BLIND_SEED,
     FOURTEENTH_BLIND_SEED,
     NINTH_BLIND_SEED,
     SEVENTH_BLIND_SEED,
@@ -47,6 +49,7 @@ SETS = {
     TWELFTH_BLIND_SEED: twelfth_blind.SET,
     THIRTEENTH_BLIND_SEED: thirteenth_blind.SET,
     FOURTEENTH_BLIND_SEED: fourteenth_blind.SET,
+    FIFTEENTH_BLIND_SEED: fifteenth_blind.SET,
 }
 every_set = pytest.mark.parametrize("seed", SETS, ids=[one.ordinal for one in SETS.values()])
 every_kind = pytest.mark.parametrize("kind", KINDS)
