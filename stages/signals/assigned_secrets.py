@@ -75,7 +75,9 @@ _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 """Calls and commands whose argument is a secret, and the name of OpenWeather's keys."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
-_ID_BETWEEN = re.compile(r"\bids?\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE)
+_ID_BETWEEN = re.compile(
+    r"\bids?\b|\bjti\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE
+)
 _ASSIGNED = re.compile(
     rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END})"
     rf"|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
@@ -145,6 +147,12 @@ _CUT_TOKEN = re.compile(
     r"|AKIA|ASIA|eyJ"
 )
 """How tokens of services begin: a value that has not the shape of the service was cut short."""
+
+_PUBLIC_KEY = re.compile(
+    r"öffentlich|publi(?:que|czn)|públic[ao]|pubblic[ao]|открыт|публичн|veřejn|公開鍵|公钥|公鑰|dnskey",
+    re.IGNORECASE,
+)
+"""A key that everybody may know, in other languages, and that of a zone of DNS."""
 
 _FLAG_BEFORE = re.compile(r"(?<![\w-])--(?:[a-z0-9]{1,10}-){0,3}\Z")
 _COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
@@ -305,6 +313,8 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
     if is_named_weakly and _HEX.match(value) and not _is_pair(text, name.start(), start, value):
         return False
     if is_named_weakly and _WORD_PART.search(value):
+        return False
+    if _PUBLIC_KEY.search(text, max(0, name.start() - 16), start):
         return False
     is_flag = _FLAG_BEFORE.search(text, max(0, name.start() - 24), name.start()) is not None
     if name["firm"] is None and (name["tail"] or is_named_weakly) and not is_flag:

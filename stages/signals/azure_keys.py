@@ -33,7 +33,7 @@ _NAMES_DIGEST = re.compile(
     r"sha-?_?[0-9]{1,3}|integrity|digest|checksum|check sum|prüfsumme|somme de contr|suma de|hash"
     r"|signature"
     r"|\bsign|\bsig\b|certificate|\bcert\b|public[ _-]?key|pub_?key|\bexpected\b|\bactual\b"
-    r"|\bwanted\b|fingerprint|host ?key|ssh|base64,|data:|nonce"
+    r"|\bwanted\b|fingerprint|dnskey|host ?key|ssh|base64,|data:|nonce"
     r"|image|thumbnail|png|jpe?g|etag|md5|hmac|salt|-ref|ciphertext|encrypt|payload|body|avatar"
     r"|proof"
     r"|BEGIN |ed25519|minisign|manifest|merkle|block",

@@ -66,10 +66,10 @@ def find_secrets(text: str) -> list[Span]:
             for sort in _BY_BEGINNING.get(begin[0], ()):
                 if text.startswith(sort.literal, begin.start()):
                     stop = begin.start() + len(sort.literal)
-                    found = list(_find_kind(text, sort, begin.start(), stop))
-                    if not found or may_go_on(sort, text[found[0].start : found[0].end]):
-                        found = list(find_parts(text, sort, begin.start())) or found
-                    spans += found
+                    tokens = list(_find_kind(text, sort, begin.start(), stop))
+                    if not tokens or may_go_on(sort, text[tokens[0].start : tokens[0].end]):
+                        tokens = list(find_parts(text, sort, begin.start())) or tokens
+                    spans += tokens
         spans += find_azure_key(text, end)
         spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)

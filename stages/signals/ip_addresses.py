@@ -87,6 +87,7 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
                 continue
             if (
                 _is_public(match[0])
+                and not _is_network(text, start, end)
                 and not _is_version(text, start, match[0])
                 and not _is_on_path(text, start, end)
             ):
@@ -133,6 +134,20 @@ def _is_public(address: str) -> bool:
     except ValueError:
         return False
     return number.is_global and not number.is_multicast
+
+
+_PREFIX_LENGTH = re.compile(r"/([0-9]{1,3})(?![0-9.])")
+
+
+def _is_network(text: str, start: int, end: int) -> bool:
+    """Whether a prefix length follows an address that is that of a network: `192.0.2.0/24`."""
+    prefix = _PREFIX_LENGTH.match(text, end)
+    try:
+        return prefix is not None and (
+            ipaddress.ip_network(text[start:end] + prefix[0]).num_addresses > 1
+        )
+    except ValueError:  # An address with a bit behind the prefix, or no length at all.
+        return False
 
 
 _FEW_VERSIONS = 32

@@ -47,7 +47,7 @@ _COMMANDS = _shapes(
         "mysql": rf"mysql\w*\s[^\n|;]{{0,80}}?\s(?-i:-p){_SURE}",
         "zip ": rf"zip (?:-[\w-]{{1,12}} ){{0,3}}(?-i:-P) ?{_SURE}",
         "7z": rf"7za? (?:[\w.*/-]{{1,40}} ){{1,3}}?(?-i:-p){_SURE}",
-        "rar ": rf"rar (?:[\w-]{{1,12}} ){{1,3}}?(?-i:-h?p){_SURE}",
+        "rar ": rf"rar (?:[\w.*/-]{{1,60}} ){{1,3}}?(?-i:-h?p){_SURE}",
         "pass:": rf"pass:{_SURE}",
         "htpasswd": rf"htpasswd -\w{{0,3}}b\w{{0,3}} \S{{1,60}} \S{{1,40}} {_SURE}",
         "docker login": rf"docker login [^\n|;]{{0,80}}?(?-i:-p) {_SURE}",
@@ -85,6 +85,7 @@ _CALLS = _shapes(
         "login(": rf"login{_THREE}",
         "database(": rf"database{_THREE}",
         "oracle": rf"oracle\w{{0,3}}\.connect\({_ARGUMENT}, ?{_LITERAL}",
+        "username_pw_set": rf"username_pw_set{_TWO}",
         "cookieparser(": rf"cookieparser\({_LITERAL}",
         "load(": rf"load{_TWO}\.tochararray",
         "pdo(": rf"PDO{_THREE}",
@@ -132,6 +133,12 @@ _STATEMENTS = _shapes(
         "shared-key": rf"shared-key (?:ascii-text |local |remote )?{_LOOSE}",
         "wpa": rf"wpa[23]?(?:[ -]psk)?[ -](?:key|psk|passphrase)\s?[:=]\s?{_LOOSE}",
         "sqlplus": (r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})(?=\s|\Z)"),
+        "chpasswd:": (
+            r"chpasswd:\s{1,8}(?:list|users):\s?\|?\s{1,12}(?:- )?[\w.-]{1,32}:"
+            r"(?P<sure>[^\s:\"']{6,64})"
+        ),
+        "option key ": rf"option key {_LITERAL}",
+        "]:587 ": r"\]:587 [^\s:]{1,60}:(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)",
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",
@@ -264,7 +271,7 @@ def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
         place = lowered.find("sudo -", place + 1)
 
 
-_NOTED = re.compile(
+_ACCOUNT_BEFORE = re.compile(
     r"(?:\A|\n|[.;] )[ \t>*-]{0,6}(?:(?:netflix|spotify|disney\+?|hulu|amazon|prime|gmail|google"
     r"|icloud|apple ?id|facebook|instagram|twitter|paypal|ebay|steam|github|gitlab|dropbox|wi-?fi"
     r"|wlan|router|nas|vpn|ftp|ssh|cpanel|wordpress|outlook|yahoo|zoom|slack|linkedin|uber|airbnb"
@@ -272,7 +279,9 @@ _NOTED = re.compile(
     r"[\w .]{0,16}(?:\s?[:\u2013\u2014|]|\s-)\s{1,2}[\w.@+-]{2,40}|root|admin(?:istrator)?)\Z",
     re.IGNORECASE,
 )
-_NOTE = re.compile(r" / `?(?P<loose>[^\s\"'`<>|]{8,64})`?[ \t]{0,4}(?=[\n.,;)]|\Z)")
+_ACCOUNT_NOTE = re.compile(
+    r" / `?(?P<loose>[^\s\"'`<>|]{8,64})`?[ \t]{0,4}(?=[\n.,;)]|\Z| (?:on|at|for) )"
+)
 _LONGEST_NOTE = 80
 
 
@@ -280,10 +289,10 @@ def _find_notes(text: str) -> Iterator[Span]:
     """What people note of an account in a line: `netflix - ann / …`, `root / …`."""
     place = text.find(" / ")
     while place >= 0:
-        note = _NOTE.match(text, place)
+        note = _ACCOUNT_NOTE.match(text, place)
         if note is not None:
             before = text[max(0, place - _LONGEST_NOTE) : place]
-            if _NOTED.search(before):
+            if _ACCOUNT_BEFORE.search(before):
                 yield from _read_argument(text, note)
         place = text.find(" / ", place + 1)
 

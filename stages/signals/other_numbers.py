@@ -29,6 +29,9 @@ _DECIMAL_OR_IP = re.compile(
 """Also with the size of its network or a port behind it, a version, and a range `60001..60513`."""
 
 AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
+_REGISTERED = re.compile(r"\+[1-9][0-9]{0,2}\.[0-9]{6,12}\Z")
+"""As registries of domains write a number (RFC 5733): `+1.7035555555`."""
+
 _COUNTED_DIGITS = frozenset(
     (
         *("1234567", "12345678", "123456789", "1234567890", "12345678901", "0123456789"),
@@ -44,7 +47,7 @@ _UNIX_TIME = re.compile(r"1[0-9]{9}\Z")
 def is_other_number(written: str) -> bool:
     """Whether digits are a date, a decimal, an IP address or one digit many times."""
     if _DECIMAL_OR_IP.match(written):
-        return not AREA_POINT.match(written)
+        return not (AREA_POINT.match(written) or _REGISTERED.match(written))
     if len(set(_DIGIT.findall(written))) < 2:
         return True
     return "+" not in written[:2] and (

@@ -114,7 +114,8 @@ _SHORT_TEXT = 1000
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
     r"|til|till|för|pro)"
-    r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?)?"
+    r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?"
+    r"| de l['\u2019][^\s:=,;|\"'<>{}]{1,16}+)?"
 )
 """What a password is for, between its name and its value: `пароль от вайфая …`."""
 
@@ -243,7 +244,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
             return
-        if match["firm"] and _is_variable(text, match, value):
+        if (match["firm"] and _is_variable(text, match, value)) or _OTHER_FIELD.match(value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
@@ -326,9 +327,15 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _SHORT_QUESTION = 24
+_OTHER_FIELD = re.compile(
+    r"(?:[a-z]{4,}(?:_[a-z]{2,})*|[A-Z][a-z]{3,14})=[\w-]|[0-9a-f]{7,40}\.\."
+    r"|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
+)
+"""What is no password without quotes: a field, a range of commits, what Maven encrypted."""
+
 _ANSWER = re.compile(
     r"(?:[ \t>*-]{0,4}(?:\[[^\]\n]{1,30}\] ?)?(?:<?[^\s:<>\n][^:<>\n]{0,24}(?::|>) ?)?)"
-    r"(?:it'?s |its |try |the pw is )?[\"'`]?(?P<answer>[^\s\"'`<>]{6,64})[\"'`]?"
+    r"(?:it'?s |its |try |the pw is |[\w.-]{2,24} / )?[\"'`]?(?P<answer>[^\s\"'`<>]{6,64})[\"'`]?"
     r"[ \t]{0,3}(?:\r?\n|\Z)",
     re.IGNORECASE,
 )

@@ -97,7 +97,10 @@ _NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
 _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
-_CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/\Z")
+_LINKED = re.compile(r"[?&](?:phone|tel|mobile|number)=\Z")
+"""A link that calls or writes to a number: `api.whatsapp.com/send?phone=`."""
+
+_CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
 _UNIT_AFTER = re.compile(
     r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
     r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
@@ -140,8 +143,10 @@ _FEWEST_DIFFERENT = 3
 _OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
-_NOBODYS = re.compile(r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z")
-"""No area has the code 555; Twilio's numbers for tests."""
+_NOBODYS = re.compile(
+    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
+)
+"""No area has the code 555; Twilio's numbers for tests; the mask of a field."""
 
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
@@ -218,11 +223,14 @@ def _is_cell(text: str, start: int, written: str) -> bool:
 def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
     """Whether a number may follow right after a letter, or after the `=` of a field."""
     if touching.endswith("="):
+        if _LINKED.search(text, max(0, start - 16), start):
+            return True
         return (
             written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
         )
     if touching.endswith("/"):  # A channel of a telephone exchange: `PJSIP/+4930…`.
-        return written[:1] == "+" and _CHANNEL.search(text, max(0, start - 8), start) is not None
+        is_abroad = written[:1] == "+" or _EXIT.match(written) is not None
+        return is_abroad and _CHANNEL.search(text, max(0, start - 34), start) is not None
     return _ABROAD.match(written) is not None and touching.isalpha()
 
 

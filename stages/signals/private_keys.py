@@ -36,7 +36,8 @@ _ENCODED_HEAD = 64
 """A PEM block in base64, as Kubernetes keeps it, and its characters that hold its head."""
 
 _WIREGUARD_KEY = re.compile(
-    r"wg genkey[ \t]*(?:\r?\n|\\n)[ \t]*([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)"
+    r"(?:wg genkey[ \t]*(?:\r?\n|\\n)[ \t]*|private-key <\(echo )"
+    r"([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)"
 )
 """What the command prints: 32 bytes in base64."""
 
@@ -76,7 +77,7 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
         yield from _find_web_keys(text)
     if _ENCODED_BEGIN in text:
         yield from (match.span() for match in _ENCODED.finditer(text) if _encodes_key(match[0]))
-    if "wg genkey" in text:
+    if "wg genkey" in text or "private-key <" in text:
         yield from (match.span(1) for match in _WIREGUARD_KEY.finditer(text))
     if "<RSAKeyValue" in text:
         yield from (match.span(2) for match in _XML_KEY.finditer(text))

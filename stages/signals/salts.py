@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from stages.signals.named_values import ASSIGNS, find_inserted
 from stages.signals.outputs import Span
+from stages.signals.secret_kinds import PUBLISHED
 from stages.signals.secret_names import OTHER_TAIL, SURE_NAME, VALUE
 from stages.signals.secret_values import is_mixed, is_random, looks_secret
 
@@ -80,6 +81,6 @@ def find_salts(text: str) -> Iterator[Span]:
         signs = len(_SIGNS.findall(value))
         if not is_random(value, 430) or signs < (2 if is_mixed(value) else 5):
             continue
-        if _PHRASE.search(value):
+        if _PHRASE.search(value) or value.startswith(PUBLISHED):
             continue
         yield Span(*match.span(group), "assigned", "<secret:assigned>")

@@ -42,7 +42,7 @@ _NUMBERED = re.compile(
 
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
-    r"|enc[\[(]|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
+    r"|enc[\[(]|(?-i:Ag[A-D])[A-Za-z0-9+/]{100}|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
     r"|settings\.",
     re.IGNORECASE,
 )

@@ -200,6 +200,23 @@ def test_a_place_of_addresses_tells_one_from_a_version(frame: str) -> None:
     assert labels(frame.format(address)) == [(address, "ip_address")]
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        "62.85.37.0/24",
+        "181.247.0.0/16",
+        "93.28.204.0/22",
+        "2a01:4f8::/32",
+        "2003:e5:8e7d:3400::/56",
+    ],
+)
+def test_a_network_is_no_address_of_a_machine(network: str) -> None:
+    assert labels(f"deny {network};") == []
+    address = network.partition("/")[0][:-1] + ("1" if "." in network else ":1")
+    assert labels(f"inet {address}/{32 if '.' in network else 128}")[0][1] == "ip_address"
+    assert labels(f"deny {address}/24;")[0] == (address, "ip_address")
+
+
 def test_a_client_with_its_port_is_an_address_and_a_product_no_one() -> None:
     assert labels("ann/57.120.21.121:40312 peer info") == [("57.120.21.121", "ip_address")]
     assert labels("Mozilla/57.120.21.121 (X11)") == []
