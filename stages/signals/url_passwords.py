@@ -88,7 +88,8 @@ def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
     place = text.find(sign)
     while place >= 0:
         login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
-        if login is not None and login["password"] != login["user"]:
+        is_other = text.startswith("@//", place)  # Oracle's: `ann/…@//host`.
+        if login is not None and not is_other and login["password"] != login["user"]:
             password = login["password"]
             if is_password(password) or is_chosen_words(password):
                 yield Span(*login.span("password"), "url_password", "<secret:url_password>")
