@@ -31,9 +31,15 @@ _WEB_KEY_MEMBER = re.compile(
 )
 _WEB_KEY_REACH = 6_000
 _ENCODED_BEGIN = "LS0tLS1CRUdJTi"
-_ENCODED = re.compile(rf"{_ENCODED_BEGIN}[A-Za-z0-9+/]{{50,{4 * LONGEST_KEY_BLOCK // 3}}}={{0,2}}")
+_ENCODED = re.compile(
+    rf"{_ENCODED_BEGIN}[A-Za-z0-9+/]{{40,{4 * LONGEST_KEY_BLOCK // 3}}}+"
+    r"(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/]{60,80}+){0,400}"
+    r"(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/]{1,80})?={0,2}"
+)
+_FOOT = re.compile(rb"-----END [A-Z ]{3,40}----?")
 _ENCODED_HEAD = 64
-"""A PEM block in base64, as Kubernetes keeps it, and its characters that hold its head."""
+"""A PEM block in base64, as Kubernetes keeps it and `base64` wraps it, and its characters that hold
+its head."""
 
 _WIREGUARD_KEY = re.compile(
     r"(?:wg genkey[ \t]*(?:\r?\n|\\n)[ \t]*|private-key <\(echo )"
@@ -76,7 +82,7 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
     if '"kty' in text:
         yield from _find_web_keys(text)
     if _ENCODED_BEGIN in text:
-        yield from (match.span() for match in _ENCODED.finditer(text) if _encodes_key(match[0]))
+        yield from _find_encoded(text)
     if "wg genkey" in text or "private-key <" in text:
         yield from (match.span(1) for match in _WIREGUARD_KEY.finditer(text))
     if "<RSAKeyValue" in text:
@@ -152,9 +158,23 @@ def _is_key(body: str) -> bool:
     return letters >= 40 and "..." not in body and body.count(" ") * 8 < len(body)
 
 
-def _encodes_key(encoded: str) -> bool:
-    """Whether base64 is that of a block with a private key, not of a certificate."""
-    return b"PRIVATE KEY" in base64.b64decode(encoded[:_ENCODED_HEAD])
+def _find_encoded(text: str) -> Iterator[tuple[int, int]]:
+    """Base64 of a block with a private key, not of a certificate."""
+    for match in _ENCODED.finditer(text):
+        if b"PRIVATE KEY" not in _decode(match[0][:_ENCODED_HEAD]):
+            continue
+        last = match[0].rfind("\n")
+        is_last = last < 0 or bool(
+            _FOOT.search(_decode(match[0])) and not _FOOT.search(_decode(match[0][:last]))
+        )
+        # Else the line below is of something else, or the block is cut.
+        yield match.start(), match.end() if is_last else match.start() + last
+
+
+def _decode(encoded: str) -> bytes:
+    """The bytes of base64 in lines, without those of an incomplete group at its end."""
+    letters = "".join(encoded.split()).rstrip("=")
+    return base64.b64decode(letters[: len(letters) // 4 * 4])
 
 
 def _find_putty(text: str) -> Iterator[tuple[int, int]]:

@@ -78,3 +78,17 @@ def test_a_key_that_was_cut_short_or_changed_is_none_of_these(name: str) -> None
 @pytest.mark.parametrize("frame", ["key={}", "<key>{}</key>", 'const KEY = "{}";', "{}"])
 def test_a_public_key_is_no_secret(name: str, frame: str) -> None:
     assert find_secrets(frame.format(PUBLIC[name])) == []
+
+
+@pytest.mark.parametrize("size", [48, 64, 300, 301, 302])
+@pytest.mark.parametrize("width", [64, 76, 10_000])
+def test_a_block_in_base64_is_found_whole_in_its_lines(size: int, width: int) -> None:
+    body = base64.b64encode(bytes(number * 7 % 256 for number in range(size))).decode()
+    lines = ["-----BEGIN PRIVATE KEY-----", *textwrap.wrap(body, 64), "-----END PRIVATE KEY-----"]
+    encoded = base64.b64encode("\n".join(lines).encode()).decode()
+    written = "\n".join(textwrap.wrap(encoded, width))
+    for text in (written, f"$ base64 key.pem\n{written}\n\nls", f"{written}\nfile: b"):
+        (span,) = find_secrets(text)
+        assert text[span.start : span.end].rstrip("=") == written.rstrip("=")
+    certificate = base64.b64encode("\n".join(lines).replace("PRIVATE KEY", "CERTIFICATE").encode())
+    assert find_secrets("\n".join(textwrap.wrap(certificate.decode(), width))) == []
