@@ -32,6 +32,7 @@ class DaskServer:
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "OMP_NUM_THREADS": "1",
             "DASK_LOGGING__DISTRIBUTED": "error",
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         }
         self.file = folder / "scheduler.json"

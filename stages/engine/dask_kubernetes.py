@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import UsageError
-from stages.engine.dask_cluster import Scheduler, make_certificates
+from stages.engine.dask_cluster import NO_PROFILE, Scheduler, make_certificates
 
 MANIFEST = "cluster.yaml"
 CERTIFICATES = "/certificates"
@@ -23,6 +23,7 @@ SCRATCH = "/scratch"
 _PORT, _HTTP = 8786, 8787
 _ROUTES = ["distributed.http.health", "distributed.http.scheduler.api"]
 _VARIABLES = {
+    NO_PROFILE: "False",
     "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
     "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": f"{CERTIFICATES}/ca.pem",
     **{

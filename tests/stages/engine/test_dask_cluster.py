@@ -211,3 +211,15 @@ def test_a_scheduler_beyond_loopback_without_tls_is_refused_unless_it_is_allowed
 def test_two_names_of_a_scheduler_are_refused():
     with pytest.raises(UsageError, match="exclude each other"):
         MapExecution.parse({"scheduler": "tls://a:1", "scheduler_file": "b"}, where="x")
+
+
+def test_workers_are_started_without_dasks_profiler(tmp_path):
+    import dask
+    from distributed import Client
+
+    with started(tmp_path / "cluster", "--workers", "1") as path:
+        scheduler = Scheduler.load(path, allow_plain_tcp=False)
+        with Client(scheduler.address, security=scheduler.security(), set_as_default=False) as one:
+            one.wait_for_workers(1, timeout=SECONDS)
+            answers = one.run(dask.config.get, "distributed.worker.profile.enabled")
+    assert list(answers.values()) == [False]
