@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stages.filter.assess import HOLDERS, read_findings, read_holders
 from stages.filter.copies import DecidedCopies, Map
-from stages.filter.document_ids import id_words
 from stages.filter.duplicates import EarlierDocuments, encode_names
 from stages.filter.links import NUMBERS
 from stages.filter.matching import LinkFiles, MatchedNames, match_names, number_ranges
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stages.engine import ShardOutput, ShardResult
 
 KEPT = "kept"
-"""Scratch table: `number` and `check` of the holders that an earlier run kept."""
+"""Scratch table: whether an earlier run kept each holder, shard after shard."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class EarlierHolders:
 def leave_kept_earlier(
     item: EarlierHolders, out: ShardOutput, *, shards: Sequence[ShardResult]
 ) -> None:
-    """Leave `KEPT`: of the holders that shards name, those that an earlier run kept."""
-    names, _ = encode_names([read_holders(result) for result in shards])
-    words = id_words(item.documents.kept_among(names))
-    out.write_scratch(KEPT, pa.table({"number": words[:, 0], "check": words[:, 1]}))
+    """Leave `KEPT` of the holders that shards name."""
+    names, places = encode_names([read_holders(result) for result in shards])
+    kept = pc.is_in(names, value_set=item.documents.kept_among(names))
+    out.write_scratch(KEPT, pa.table({KEPT: kept.take(pa.array(np.concatenate(places)))}))
 
 
 def staying_holders(
@@ -68,17 +68,17 @@ def staying_holders(
     matched = MatchedNames(
         ranges, run_map(match_names, ranges, name="match_holders", files=files), documents
     )
-    kept_earlier = _kept_earlier(run_map, results, earlier)
-    kept = _kept(starts, results, decided)
-    stay = []
+    kept, stay = _kept(starts, results, decided), []
     for result in results:
-        words = result.read_scratch(HOLDERS, ["number", "check"])
-        nodes = matched.read(words["number"].to_numpy())
+        nodes = matched.read(result.read_scratch(HOLDERS, ["number"])["number"].to_numpy())
         own = nodes < documents
         own[own] = kept[nodes[own]]
-        if len(kept_earlier):
-            own |= np.isin(_as_items(words), kept_earlier)
         stay.append(own)
+    if any(folder.ledger is not None for folder in earlier.folders):
+        items = [EarlierHolders("earlier", earlier)]
+        (left,) = run_map(leave_kept_earlier, items, shards=tuple(results))
+        before = np.split(left.read_scratch(KEPT)[KEPT].to_numpy(), np.cumsum([*map(len, stay)]))
+        stay = [own | other for own, other in zip(stay, before, strict=False)]
     return stay
 
 
@@ -92,25 +92,3 @@ def _kept(
     for rows in decided.dropped():
         kept[rows] = False
     return kept
-
-
-def _kept_earlier(
-    run_map: Map, results: Sequence[ShardResult], earlier: EarlierDocuments
-) -> NDArray[Any]:
-    """Number and check of each holder that an earlier run kept."""
-    if not any(folder.ledger is not None for folder in earlier.folders):
-        return np.empty(0, dtype=_ITEM)
-    items = [EarlierHolders("earlier", earlier)]
-    (left,) = run_map(leave_kept_earlier, items, shards=tuple(results))
-    return _as_items(left.read_scratch(KEPT))
-
-
-_ITEM = np.dtype([("number", np.uint64), ("check", np.uint64)])
-
-
-def _as_items(words: pa.Table) -> NDArray[Any]:
-    """Numbers and checks as one array."""
-    items = np.empty(len(words), dtype=_ITEM)
-    for name in ("number", "check"):
-        items[name] = words[name].to_numpy()
-    return items

@@ -40,8 +40,8 @@ _ADDRESS_SHAPES = (
         re.compile(r"[0-9A-Fa-f]{4}\Z"),
         re.compile(_IPV6),
         re.compile(
-            r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom)(?<!alk)"
-            r"(?<!ser)(?<!ons):\Z"
+            # A colon behind a letter that is no digit joins a name and its address.
+            r"[\w.]\Z|(?<![g-zG-Z])(?<!ip6)(?<!v6):\Z"
         ),
         re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
     ),

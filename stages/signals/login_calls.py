@@ -167,12 +167,6 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
                     r"(?P<sure>[^\s\"\\]{6,64})"
                 ),
                 "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
-                **{
-                    f"assword{close}": (
-                        rf"assword[\"'][\])][\"'`\])]{{0,2}}(?:\.value\s?=|,)\s?{_LITERAL}"
-                    )
-                    for close in ('"]', "']", '")', "')")
-                },
                 "the pass is": rf"the pass is {_LOOSE}",
                 "pass for ": (
                     r"pass for (?:the |my |our |this )?(?:\w{1,16} )?(?:zip|rar|archive|files?"

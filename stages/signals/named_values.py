@@ -72,10 +72,12 @@ languages: `password for the guest wifi is`."""
 _NEXT_LINE = r"(?: ?[(\\])? ?\r?\n[ \t]{0,40}(?=[\"'`])"
 """The end of a line that a program continues: `KEY = (`, `KEY = \\`, with a literal below."""
 
-ASSIGNS = rf"{_CLOSE}(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}(?:\s{{0,4}}|{_NEXT_LINE})"
+ASSIGNS = (
+    rf"{_CLOSE}(?:\.value)?(?:\s{{0,4}}|[ \t]{{5,40}}){_TYPE}{_SIGN}(?:\s{{0,4}}|{_NEXT_LINE})"
+)
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
-    rf"{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
+    rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
     r"|(?-i:(?<=[A-Z])),\s{0,12}(?=[\"'])"
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )

@@ -244,7 +244,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
             return
-        if (match["firm"] and _is_variable(text, match, value)) or _OTHER_FIELD.match(value):
+        if _is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
@@ -327,11 +327,8 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _SHORT_QUESTION = 24
-_OTHER_FIELD = re.compile(
-    r"(?:[a-z]{4,}(?:_[a-z]{2,})*|[A-Z][a-z]{3,14})=[\w-]|[0-9a-f]{7,40}\.\."
-    r"|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
-)
-"""What is no password without quotes: a field, a range of commits, what Maven encrypted."""
+_OTHER_FIELD = re.compile(r"[a-z]{4,}(?:_[a-z]{2,})*=[\w-]")
+"""The next field, which follows the word in logs."""
 
 _ANSWER = re.compile(
     r"(?:[ \t>*-]{0,4}(?:\[[^\]\n]{1,30}\] ?)?(?:<?[^\s:<>\n][^:<>\n]{0,24}(?::|>) ?)?)"

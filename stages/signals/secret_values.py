@@ -42,7 +42,8 @@ _NUMBERED = re.compile(
 
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
-    r"|enc[\[(]|(?-i:Ag[A-D])[A-Za-z0-9+/]{100}|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
+    r"|enc[\[(]|(?-i:Ag[A-D])[A-Za-z0-9+/]{100}|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
+    r"|(?:server|host|driver)=|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
     r"|settings\.",
     re.IGNORECASE,
 )
@@ -93,8 +94,10 @@ _CODE = re.compile(
 _HASH = re.compile(
     r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
-_NO_VALUE = re.compile(r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[\w.-]+@[\w.-]+:[~/]")
-"""A number, a version of HTTP, and the prompt of a shell: `ann@host:~$`."""
+_NO_VALUE = re.compile(
+    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
+)
+"""A number, a version of HTTP, a range of commits, and the prompt of a shell: `ann@host:~$`."""
 
 _ALGORITHM = re.compile(
     r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5"

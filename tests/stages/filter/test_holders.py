@@ -110,7 +110,7 @@ def test_a_holder_stays_where_this_run_or_an_earlier_one_keeps_it(
 
 
 def test_the_process_of_the_stage_reads_no_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what tasks leave it reads numbers and checks alone."""
+    """Of what tasks leave it reads numbers alone."""
     from stages.engine.outputs import ShardResult
 
     read: list[Any] = []
@@ -127,4 +127,4 @@ def test_the_process_of_the_stage_reads_no_id(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(ShardResult, "read_scratch", noted)
         (own,) = staying_holders(maps, [0, 9], results, Dropped([]), Earlier(frozenset(), ()), 300)  # type: ignore[arg-type]
     assert own.all()
-    assert read == [(FINDINGS, None), (HOLDERS, ["number", "check"])]
+    assert read == [(FINDINGS, None), (HOLDERS, ["number"])]
