@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from tests.benchmarks.redaction_cases import Case, Place
 
@@ -156,6 +157,7 @@ class BlindSet:
     """What choose the name and value of a carrier's text, of a positive and of a negative."""
     carrier_chance: float = 1.0
     """That a round uses a carrier: a kind's own templates are more than half of its texts."""
+    KINDS: ClassVar[Sequence[str]] = KINDS
     in_turn: bool = False
     """Whether a round uses every template, the last drawn first, whatever its weight."""
 

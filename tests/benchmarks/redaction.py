@@ -24,7 +24,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from typing import Protocol
 
 from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
@@ -78,25 +78,34 @@ REAL = (
 )
 
 
-LATER_SETS: tuple[tuple[int, ModuleType], ...] = (
+class LaterSet(Protocol):
+    """What the runner wants of a set: a module of the oldest three, or a `BlindSet`."""
+
+    KINDS: Sequence[str]
+
+    def make_cases(self, kind: str, seed: int) -> list[Case]:
+        """Positives of a kind, then hard negatives."""
+
+
+LATER_SETS: tuple[tuple[int, LaterSet], ...] = (
     (THIRD_BLIND_SEED, third_blind_set),
     (FOURTH_BLIND_SEED, fourth_blind),
     (FIFTH_BLIND_SEED, fifth_blind),
-    (SIXTH_BLIND_SEED, sixth_blind),
-    (SEVENTH_BLIND_SEED, seventh_blind),
-    (EIGHTH_BLIND_SEED, eighth_blind),
-    (NINTH_BLIND_SEED, ninth_blind),
-    (TENTH_BLIND_SEED, tenth_blind),
-    (ELEVENTH_BLIND_SEED, eleventh_blind),
-    (TWELFTH_BLIND_SEED, twelfth_blind),
-    (THIRTEENTH_BLIND_SEED, thirteenth_blind),
-    (FOURTEENTH_BLIND_SEED, fourteenth_blind),
-    (FIFTEENTH_BLIND_SEED, fifteenth_blind),
+    (SIXTH_BLIND_SEED, sixth_blind.SET),
+    (SEVENTH_BLIND_SEED, seventh_blind.SET),
+    (EIGHTH_BLIND_SEED, eighth_blind.SET),
+    (NINTH_BLIND_SEED, ninth_blind.SET),
+    (TENTH_BLIND_SEED, tenth_blind.SET),
+    (ELEVENTH_BLIND_SEED, eleventh_blind.SET),
+    (TWELFTH_BLIND_SEED, twelfth_blind.SET),
+    (THIRTEENTH_BLIND_SEED, thirteenth_blind.SET),
+    (FOURTEENTH_BLIND_SEED, fourteenth_blind.SET),
+    (FIFTEENTH_BLIND_SEED, fifteenth_blind.SET),
 )
 """The first seed of each, ascending."""
 
 
-def later_set(seed: int) -> ModuleType:
+def later_set(seed: int) -> LaterSet:
     """The third blind set or a later one, by a seed that draws from it."""
     return [one for first, one in LATER_SETS if seed >= first][-1]
 

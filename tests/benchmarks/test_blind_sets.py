@@ -11,46 +11,13 @@ from functools import cache
 
 import pytest
 
-from tests.benchmarks import (
-    eighth_blind,
-    eleventh_blind,
-    fifteenth_blind,
-    fourteenth_blind,
-    ninth_blind,
-    seventh_blind,
-    sixth_blind,
-    tenth_blind,
-    thirteenth_blind,
-    twelfth_blind,
-)
 from tests.benchmarks.blind_set import CARRIED, KINDS, BlindSet, load, slots_of, values_of
 from tests.benchmarks.redaction import LATER_SETS, kinds_of, later_set
 from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.splits import (
-    EIGHTH_BLIND_SEED,
-    ELEVENTH_BLIND_SEED,
-    FIFTEENTH_BLIND_SEED,
-    FOURTEENTH_BLIND_SEED,
-    NINTH_BLIND_SEED,
-    SEVENTH_BLIND_SEED,
-    SIXTH_BLIND_SEED,
-    TENTH_BLIND_SEED,
-    THIRTEENTH_BLIND_SEED,
-    TWELFTH_BLIND_SEED,
-)
 
-SETS = {
-    SIXTH_BLIND_SEED: sixth_blind.SET,
-    SEVENTH_BLIND_SEED: seventh_blind.SET,
-    EIGHTH_BLIND_SEED: eighth_blind.SET,
-    NINTH_BLIND_SEED: ninth_blind.SET,
-    TENTH_BLIND_SEED: tenth_blind.SET,
-    ELEVENTH_BLIND_SEED: eleventh_blind.SET,
-    TWELFTH_BLIND_SEED: twelfth_blind.SET,
-    THIRTEENTH_BLIND_SEED: thirteenth_blind.SET,
-    FOURTEENTH_BLIND_SEED: fourteenth_blind.SET,
-    FIFTEENTH_BLIND_SEED: fifteenth_blind.SET,
-}
+SETS = {first: one for first, one in LATER_SETS if isinstance(one, BlindSet)}
+"""The sets from the sixth on, by their first seeds."""
+
 every_set = pytest.mark.parametrize("seed", SETS, ids=[one.ordinal for one in SETS.values()])
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -73,9 +40,9 @@ def test_seeds_of_sets_ascend() -> None:
 @every_set
 def test_the_runner_draws_from_a_set_by_its_seed(seed: int) -> None:
     assert kinds_of(seed) == KINDS
-    assert later_set(seed).SET is SETS[seed]
-    assert later_set(seed + 1).SET is SETS[seed]
-    assert getattr(later_set(seed - 1), "SET", None) is not SETS[seed]
+    assert later_set(seed) is SETS[seed]
+    assert later_set(seed + 1) is SETS[seed]
+    assert later_set(seed - 1) is not SETS[seed]
 
 
 @every_set

@@ -6,6 +6,7 @@ Whether an account's or a card's number is right is python-stdnum's word, which 
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import re
 from functools import cache
@@ -13,14 +14,7 @@ from functools import cache
 import pytest
 from stdnum import iban, luhn
 
-from tests.benchmarks import (
-    eleventh_blind,
-    fourteenth_blind,
-    tenth_blind,
-    thirteenth_blind,
-    twelfth_blind,
-)
-from tests.benchmarks.blind_set import BlindSet, values_of
+from tests.benchmarks.blind_set import KINDS, BlindSet, values_of
 from tests.benchmarks.blind_standards import (
     SIGNATURES,
     bech32,
@@ -32,24 +26,19 @@ from tests.benchmarks.blind_standards import (
     luhn_digit,
     segment,
 )
+from tests.benchmarks.redaction import LATER_SETS
 from tests.benchmarks.redaction_cases import Case
-from tests.benchmarks.splits import (
-    ELEVENTH_BLIND_SEED,
-    FOURTEENTH_BLIND_SEED,
-    TENTH_BLIND_SEED,
-    THIRTEENTH_BLIND_SEED,
-    TWELFTH_BLIND_SEED,
-)
+from tests.benchmarks.splits import TENTH_BLIND_SEED
 from tests.benchmarks.tenth_blind.personal import PUBLISHED_IBANS, TEST_CARDS
 
-SETS: dict[str, tuple[BlindSet, int]] = {
-    "tenth": (tenth_blind.SET, TENTH_BLIND_SEED),
-    "eleventh": (eleventh_blind.SET, ELEVENTH_BLIND_SEED),
-    "twelfth": (twelfth_blind.SET, TWELFTH_BLIND_SEED),
-    "thirteenth": (thirteenth_blind.SET, THIRTEENTH_BLIND_SEED),
-    "fourteenth": (fourteenth_blind.SET, FOURTEENTH_BLIND_SEED),
+SETS = {
+    one.ordinal: (one, first)
+    for first, one in LATER_SETS
+    if isinstance(one, BlindSet) and first >= TENTH_BLIND_SEED
 }
 every_set = pytest.mark.parametrize("name", SETS)
+older_set = pytest.mark.parametrize("name", [name for name in SETS if name != "fifteenth"])
+"""The fifteenth has further forms, and published examples among its negatives: see its own test."""
 
 
 @cache
@@ -97,6 +86,44 @@ def test_every_address_of_an_email_text_is_labelled_and_whole(name: str) -> None
             assert re.fullmatch(r"[a-z0-9]+([._][a-z0-9]+)*@[a-z0-9-]+(\.[a-z-]+)+", value)
 
 
+FICTION = re.compile(
+    r"^(\+?1[ .-]?)?\(?[2-9]\d\d\)?[ .-]?555[ .-]?\d{4}$|\b020 7946 0|1632 960|7700 900|"
+    r"\b0?1\d1 496 0|0491 57|\+61 [278] ?5550|"
+    r"(\+33 |\b0)(1 99 00|2 61 91|3 53 01|4 65 71|5 36 49|6 39 98)"
+)
+"""Ranges that North America, Ofcom, ACMA and Arcep keep for drama."""
+
+
+@every_set
+def test_phones_avoid_the_ranges_kept_for_fiction(name: str) -> None:
+    for case in positives(name, "phone"):
+        for value in values_of(case):
+            assert 6 <= len(re.sub(r"\D", "", value)) <= 15
+            assert not FICTION.search(value), value
+
+
+@older_set
+def test_public_addresses_are_all_labelled_and_in_no_negative(name: str) -> None:
+    for case in positives(name, "ip") + negatives(name, "ip"):
+        for match in re.finditer(r"(?<![\w.])\d{1,3}(\.\d{1,3}){3}(?![\w.]*\d)", case.text):
+            try:
+                address = ipaddress.ip_address(match[0])
+            except ValueError:  # 256.300.1.1
+                continue
+            # What is drawn as a version or a section has a small first part, or says what it is.
+            version = re.search(r"([vV]ersion=\"|Chrome/)\Z", case.text[: match.start()])
+            if match.span() not in case.values and address.packed[0] >= 20 and not version:
+                assert not address.is_global or address.is_multicast, case.text
+
+
+@every_set
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_has_30_templates_of_each_sign(name: str, kind: str) -> None:
+    for positive in (True, False):
+        templates = SETS[name][0].templates_of(kind, positive)
+        assert len({template.text.strip() for template in templates} - {""}) >= 30
+
+
 @every_set
 def test_no_digit_touches_a_labelled_phone_number(name: str) -> None:
     for case in positives(name, "phone"):
@@ -120,7 +147,7 @@ def test_ibans_are_those_of_their_country(name: str) -> None:
         assert all(iban.is_valid(value, check_country=False) for value in values_of(case))
 
 
-@every_set
+@older_set
 def test_no_negative_holds_a_card_but_a_published_test_number(name: str) -> None:
     for case in negatives(name, "card"):
         for run in re.findall(r"(?<![\w.])[3-6](?:[ -]?\d){12,18}(?![\w-])", case.text):
@@ -131,7 +158,7 @@ def test_no_negative_holds_a_card_but_a_published_test_number(name: str) -> None
                 assert not luhn.is_valid(digits), case.text
 
 
-@every_set
+@older_set
 def test_no_negative_holds_an_iban_but_a_published_example(name: str) -> None:
     for case in negatives(name, "iban"):
         for run in re.findall(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}", case.text):
@@ -141,7 +168,7 @@ def test_no_negative_holds_an_iban_but_a_published_example(name: str) -> None:
                 assert not is_right or compact[:end] in PUBLISHED_IBANS, case.text
 
 
-@every_set
+@older_set
 def test_jwts_decode_and_negatives_hold_no_signed_token(name: str) -> None:
     for case in positives(name, "jwt"):
         for value in values_of(case):
@@ -153,7 +180,7 @@ def test_jwts_decode_and_negatives_hold_no_signed_token(name: str) -> None:
         assert not [case for case in negatives(name, kind) if signed.search(case.text)]
 
 
-@every_set
+@older_set
 def test_private_keys_are_whole_and_labelled_between_their_lines(name: str) -> None:
     checked = 0
     for case in positives(name, "private_key"):
@@ -175,7 +202,7 @@ def test_private_keys_are_whole_and_labelled_between_their_lines(name: str) -> N
     assert not [case for case in negatives(name, "private_key") if secret.search(case.text)]
 
 
-@every_set
+@older_set
 def test_parts_of_broken_tokens_make_one_token(name: str) -> None:
     checked = set()
     for case in positives(name, "broken_token"):

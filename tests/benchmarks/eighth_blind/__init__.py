@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.blind_set import KINDS, BlindSet, Maker
+from tests.benchmarks.blind_set import BlindSet, Maker
 from tests.benchmarks.eighth_blind.credentials import CREDENTIAL_MAKERS
 from tests.benchmarks.eighth_blind.keys import KEY_MAKERS
 from tests.benchmarks.eighth_blind.names import NAME_MAKERS, name_other, name_secret
@@ -30,6 +30,3 @@ MAKERS: dict[str, Maker] = {
 }
 
 SET = BlindSet("eighth", Path(__file__).with_name("texts"), MAKERS, name_secret, name_other)
-make_cases = SET.make_cases
-
-__all__ = ["KINDS", "SET", "make_cases"]

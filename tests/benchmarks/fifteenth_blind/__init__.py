@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.blind_set import KINDS, BlindSet, Scene
+from tests.benchmarks.blind_set import BlindSet, Scene
 from tests.benchmarks.fifteenth_blind.keys import MAKERS as KEYS
 from tests.benchmarks.fifteenth_blind.personal import MAKERS as PERSONAL
 from tests.benchmarks.fifteenth_blind.secrets import MAKERS as SECRETS
@@ -27,6 +27,3 @@ SET = BlindSet(
     _name_nothing,
     in_turn=True,
 )
-make_cases = SET.make_cases
-
-__all__ = ["KINDS", "SET", "make_cases"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.blind_set import KINDS, BlindSet, Maker
+from tests.benchmarks.blind_set import BlindSet, Maker
 from tests.benchmarks.seventh_blind.credentials import CREDENTIAL_MAKERS
 from tests.benchmarks.seventh_blind.names import NAME_MAKERS, name_other, name_secret
 from tests.benchmarks.seventh_blind.personal import PERSONAL_MAKERS
@@ -23,6 +23,3 @@ from tests.benchmarks.seventh_blind.words import FILLERS
 MAKERS: dict[str, Maker] = {**FILLERS, **PERSONAL_MAKERS, **CREDENTIAL_MAKERS, **NAME_MAKERS}
 
 SET = BlindSet("seventh", Path(__file__).with_name("texts"), MAKERS, name_secret, name_other, 0.7)
-make_cases = SET.make_cases
-
-__all__ = ["KINDS", "SET", "make_cases"]

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.blind_set import KINDS, BlindSet, Maker
+from tests.benchmarks.blind_set import BlindSet, Maker
 from tests.benchmarks.sixth_blind.credentials import CREDENTIAL_MAKERS
 from tests.benchmarks.sixth_blind.names import name_other, name_secret
 from tests.benchmarks.sixth_blind.personal import PERSONAL_MAKERS
@@ -50,6 +50,3 @@ from tests.benchmarks.sixth_blind.words import FILLERS
 MAKERS: dict[str, Maker] = {**FILLERS, **PERSONAL_MAKERS, **CREDENTIAL_MAKERS}
 
 SET = BlindSet("sixth", Path(__file__).with_name("texts"), MAKERS, name_secret, name_other, 0.6)
-make_cases = SET.make_cases
-
-__all__ = ["KINDS", "SET", "make_cases"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.blind_set import KINDS, BlindSet, Maker
+from tests.benchmarks.blind_set import BlindSet, Maker
 from tests.benchmarks.thirteenth_blind.keys import KEY_MAKERS
 from tests.benchmarks.thirteenth_blind.names import NAME_MAKERS, name_other, name_secret
 from tests.benchmarks.thirteenth_blind.personal import PERSONAL_MAKERS
@@ -42,6 +42,3 @@ SET = BlindSet(
     name_other,
     carrier_chance=0.6,
 )
-make_cases = SET.make_cases
-
-__all__ = ["KINDS", "SET", "make_cases"]
