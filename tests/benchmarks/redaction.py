@@ -43,6 +43,7 @@ from tests.benchmarks import (
     thirteenth_blind,
     twelfth_blind,
 )
+from tests.benchmarks.blind_set import BlindSet
 from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
 from tests.benchmarks.splits import (
@@ -115,12 +116,18 @@ def kinds_of(seed: int) -> Sequence[str]:
     return later_set(seed).KINDS if seed >= THIRD_BLIND_SEED else KINDS
 
 
-def cases_of(kind: str, seed: int) -> list[Case]:
-    """The texts of a kind; a later set's own name of a kind becomes that of the rules."""
+def cases_of(kind: str, seed: int, each_form: bool = False) -> list[Case]:
+    """The texts of a kind; a later set's own name of a kind becomes that of the rules.
+
+    With `each_form` a set with weights uses every template as often as every other.
+    """
     if seed < THIRD_BLIND_SEED:
         return make_cases(kind, seed)
     name = "ip_address" if kind == "ip" else kind
-    return [replace(case, kind=name) for case in later_set(seed).make_cases(kind, seed)]
+    one = later_set(seed)
+    if each_form and isinstance(one, BlindSet):
+        one = replace(one, in_turn=True)
+    return [replace(case, kind=name) for case in one.make_cases(kind, seed)]
 
 
 def find_spans(cases: Sequence[Case]) -> list[list[Place]]:
@@ -190,6 +197,9 @@ def main() -> None:
         const=os.environ.get(PRESIDIO, ""),
         help=f"Python of an environment with presidio-analyzer; default: ${PRESIDIO}",
     )
+    parser.add_argument(
+        "--each-form", action="store_true", help="every template equally often, whatever its weight"
+    )
     parser.add_argument("--data", type=Path, help="shared data: prints spans in real texts")
     arguments = parser.parse_args()
     if arguments.peers == "":
@@ -200,7 +210,7 @@ def main() -> None:
     blind = ", blind set" if arguments.seed >= FIRST_BLIND_SEED else ""
     print(f"{seed_side(arguments.seed)} side{blind}, seed {arguments.seed}")
     for kind in arguments.kinds or kinds_of(arguments.seed):
-        cases = cases_of(kind, arguments.seed)
+        cases = cases_of(kind, arguments.seed, arguments.each_form)
         spans = find_spans(cases)
         print(f"| {kind} | {score(cases, spans).row()} |")
         if arguments.peers and cases[0].kind in PERSONAL:

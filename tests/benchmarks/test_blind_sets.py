@@ -8,12 +8,15 @@ from __future__ import annotations
 import ipaddress
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.blind_set import CARRIED, KINDS, BlindSet, load, slots_of, values_of
+from tests.benchmarks import redaction
+from tests.benchmarks.blind_set import CARRIED, KINDS, BlindSet, Scene, load, slots_of, values_of
 from tests.benchmarks.redaction import LATER_SETS, kinds_of, later_set
 from tests.benchmarks.redaction_cases import Case
+from tests.benchmarks.splits import THIRD_BLIND_SEED
 
 SETS = {first: one for first, one in LATER_SETS if isinstance(one, BlindSet)}
 """The sets from the sixth on, by their first seeds."""
@@ -43,6 +46,27 @@ def test_the_runner_draws_from_a_set_by_its_seed(seed: int) -> None:
     assert later_set(seed) is SETS[seed]
     assert later_set(seed + 1) is SETS[seed]
     assert later_set(seed - 1) is not SETS[seed]
+
+
+def test_a_form_is_drawn_by_its_weight_or_as_often_as_every_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for sign, slot in (("+", "<<!n>>"), ("-", "<<n>>")):
+        usual, rare = (f"=== {sign} any {w}\n{name} {slot}\n" for name, w in (("a", 1), ("b", 0.2)))
+        with (tmp_path / "phone.txt").open("a") as file:
+            file.write(usual + rare)
+    (tmp_path / "frames.txt").touch()
+
+    def nothing(kind: str, scene: Scene) -> None: ...
+
+    def number(scene: Scene, argument: str) -> str:
+        return str(scene.rng.randrange(10**9))
+
+    small = BlindSet("small", tmp_path, {"n": number}, nothing, nothing)
+    monkeypatch.setattr(redaction, "LATER_SETS", ((THIRD_BLIND_SEED, small),))
+    for each_form, least, most in ((False, 20, 50), (True, 100, 100)):
+        drawn = redaction.cases_of("phone", THIRD_BLIND_SEED, each_form)[:200]
+        assert least <= sum(case.text.startswith("b") for case in drawn) <= most
 
 
 @every_set
