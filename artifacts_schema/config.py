@@ -158,6 +158,8 @@ def _describe(cls: type[BaseModel], problem: Any) -> str:
     location = [str(part) for part in problem["loc"]]
     path = ".".join(location)
     if problem["type"] == "extra_forbidden":
+        if issubclass(cls, Config) and path in Execution.model_fields:
+            return f"unknown key '{path}': it says how a stage runs, so write execution.{path}"
         return f"unknown key '{path}'{did_you_mean(location[-1], _keys_at(cls, location[:-1]))}"
     value = problem.get("input")
     got = f" (got {value!r})" if isinstance(value, str | int | float | bool) else ""

@@ -92,6 +92,8 @@ def test_an_alias_bomb_is_refused():
          "unknown key 'lest', did you mean 'least'?"),
         (CHOOSE + "config: {least: {characters: -1}}}\n",
          "least.characters: input should be greater than or equal to 0 (got -1)"),
+        (CHOOSE + "config: {workers: 2}}\n",
+         "unknown key 'workers': it says how a stage runs, so write execution.workers"),
         (CHOOSE + "execution: {workers: 0}}\n",
          "workers: input should be greater than or equal to 1"),
         (HEAD + "  read: {stage: lines, for_each: [], inputs: {snapshot: each}}\n",
