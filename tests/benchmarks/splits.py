@@ -76,6 +76,10 @@ FIFTEENTH_BLIND_SEED = 42001
 """Seeds from here on draw from the fifteenth blind set (fifteenth_blind/), by three such writers:
 140 templates and more of each kind and sign."""
 
+SIXTEENTH_BLIND_SEED = 45001
+"""Seeds from here on draw from the sixteenth blind set (sixteenth_blind/), by three such writers:
+150 templates and more of each kind and sign, weighted as a crawl holds them."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
