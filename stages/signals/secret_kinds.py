@@ -218,7 +218,10 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         for sort in ("pat", "oat")
     ),
     _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
-    _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
+    *(
+        _kind("digitalocean_token", f"do{sort}_v1_", rf"do{sort}_v1_[0-9a-f]{{64}}")
+        for sort in "opr"
+    ),
     _kind("twilio_key", "SK", r"SK[0-9a-f]{32}", _check_random_after("SK", 280)),
     SecretKind(
         "twitter_bearer",
