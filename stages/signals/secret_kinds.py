@@ -329,6 +329,23 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         r"[0-9a-f]{32}",
         lambda token: is_random(token[:32], 280),
     ),
+    *(
+        _inner(
+            f"P{product}APIToken=",
+            rf"P{product}APIToken=[\w.-]{{1,40}}@[\w-]{{1,40}}![\w-]{{1,40}}[=:]"
+            rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{WORD_END}",
+            WORD_BEGIN,
+        )
+        for product in ("VE", "BS", "MG")
+    ),
+    *(
+        _inner(
+            f"perm{sign}",
+            rf"perm{sign}(?:[A-Za-z0-9+/=]{{4,60}}\.){{2}}[A-Za-z0-9]{{30,60}}{WORD_END}",
+            WORD_BEGIN,
+        )
+        for sign in ":-"
+    ),
     _inner(
         ".webhook.office.com/",
         rf"{_HOOK}\.webhook\.office\.com/webhookb2/[0-9a-f-]{{36}}@[0-9a-f-]{{36}}/IncomingWebhook/"
