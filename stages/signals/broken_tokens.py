@@ -46,16 +46,20 @@ _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?
 _OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
 _APPENDED = (
     r"""["'];?\r?\n[ \t]{0,40}(?:export )?[$@]?\w{1,40}"""
-    r"""(?:(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?[+.&] ?)["']|=["']\$\{?\w{1,40}\}?)"""
-    r"""|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40}\+="""
+    r"""(?:(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?(?:\.\.|[+.&~]) ?)["']|=["']\$\{?\w{1,40}\}?)"""
+    r"""|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40} ?\+= ?"""
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
 _WITHIN_LINE = r"""["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
-_UNSEEN = r"(?:<wbr ?/?>|&shy;|&#(?:173|8203);|&ZeroWidthSpace;|[\u00ad\u200b\u2060])"
+_UNSEEN = (
+    r"(?:<wbr ?/?>|&(?:shy|#(?:173|8203|1[03]|x(?:200[Bb]|[Aa]?[Dd]|[Aa]))|ZeroWidthSpace"
+    r"|NewLine);|\\u200[bB]|\\-|\\allowbreak(?:\{\}| )?|[\u00ad\u200b\u2060])+"
+)
 _UNSEEN_MARKS = bytes(ord("u" if byte in b"<&\\\xc2\xe2" else " ") for byte in range(256))
 _UNSEEN_SIGN = re.compile(
-    rb"<w?br|&(?:shy|#|Zero)|\\(?:r\\)?n|\xc2\xad|\xe2\x80\x8b|\xe2\x81\xa0"  # in UTF-8
+    rb"<w?br|&(?:shy|#|Zero|NewL)|\\(?:(?:r\\)?n|u200|-|allow)"
+    rb"|\xc2\xad|\xe2\x80\x8b|\xe2\x81\xa0"  # in UTF-8
 )
 """Where a page may break a word, and the end of a line in a string: beside `<br>`."""
 
@@ -121,7 +125,10 @@ _LONGEST_LINE, _MOST_LINES = 1200, 40
 _LINE_FEEDS = ("", "\n", "\r")
 _ALL_KINDS = SECRET_KINDS + SERVICE_TOKENS + INNER_KINDS
 _OF_ENDINGS = tuple(sort for sort in INNER_KINDS if sort.literal in _ENDINGS)
-_BEGINNINGS = {(sort.begins or sort.literal)[:2].encode() for sort in SECRET_KINDS + SERVICE_TOKENS}
+_BEGINNINGS = {
+    *((sort.begins or sort.literal)[:2].encode() for sort in SECRET_KINDS + SERVICE_TOKENS),
+    *((first + second).encode() for first in "MNO" for second in "DTjz"),  # of Discord
+}
 _DISCORD_BEGIN = re.compile(r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{1,6}")
 _LITERAL = re.compile(
     "|".join(
@@ -151,10 +158,10 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
             if not any(ending in below for ending in _ENDINGS) or not _ENDING.search(below):
                 continue
             kinds = _OF_ENDINGS
-        span = _join_parts(text, start, stop, kinds)
-        if span is not None:
-            yield span
-            free = span.end
+        parts = _join_parts(text, start, stop, kinds)
+        if parts:
+            yield from parts
+            free = parts[-1].end
 
 
 def _find_line_ends(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
@@ -259,9 +266,12 @@ def _shared_prefix(text: str, start: int, below: int) -> int:
     return len(prefix) if prefix.strip() else 0
 
 
-def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -> Span | None:
-    """The secret that begins in the fragment [start, stop) and goes on after it."""
-    joined, place = text[start:stop], stop
+def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -> list[Span]:
+    """The secret that begins in the fragment [start, stop) and goes on after it.
+
+    One span; one for each part where more stands between them than in them.
+    """
+    joined, place, parts = text[start:stop], stop, [(start, stop)]
     sorts = [
         sort
         for sort in kinds
@@ -297,11 +307,21 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
         whole = edge + joined + rest[0]
         match = _match_joined(whole, len(whole) - len(rest[0]), sorts, goes_on)
         joined, place = joined + rest[0], rest.end()
+        parts.append(rest.span())
         if match is not None:
             label, first, last = match
             begins = start + first - (len(whole) - len(joined))
             secret = Span(begins, place - (len(whole) - last), label, make_tag(label))
-    return secret
+    if secret is None:
+        return []
+    places = [
+        (max(first, secret.start), min(last, secret.end))
+        for first, last in parts
+        if first < secret.end
+    ]
+    if 2 * sum(last - first for first, last in places) > secret.end - secret.start:
+        return [secret]
+    return [Span(*part, secret.label, secret.replacement) for part in places]
 
 
 def _is_removed_line(text: str, start: int) -> bool:

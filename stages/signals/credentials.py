@@ -40,7 +40,9 @@ from stages.signals.token_parts import find_parts, may_go_on
 from stages.signals.url_passwords import find_url_passwords
 from stages.signals.wallet_keys import find_key_arrays, find_wallet_key
 
-_LONG = b"a" * 16
+_SHORT, _LONGER = b"a" * 12, 16
+"""Runs that may begin a token in parts, and the characters of those that may hold a whole one."""
+
 _IN_RUN = bytes(ord("a" if is_in_run(byte) else " ") for byte in range(256))
 _NEAR = 8
 """Characters before a run in which a digit makes it one that may hold a secret."""
@@ -56,7 +58,18 @@ def find_secrets(text: str) -> list[Span]:
     for sort in INNER_KINDS:
         if sort.literal in text:
             spans += _find_kind(text, sort, 0, len(text))
-    for start, end in _find_long_runs(text, encoded):
+            if sort.label in _INNER_IN_PARTS:
+                spans += _find_inner_parts(text, sort)
+    for literal in _DOTTED:
+        first = text.find(literal)
+        while first >= 0:
+            if not text[max(0, first - 1) : first].isalnum():
+                spans += _find_parts(text, first)
+            first = text.find(literal, first + 1)
+    runs, short = _find_runs(text, encoded)
+    for start in short:
+        spans += _find_parts(text, start)
+    for start, end in runs:
         first = max(0, start - _BEFORE)
         near = text[first:end]
         for sort in _WITHIN:
@@ -67,9 +80,11 @@ def find_secrets(text: str) -> list[Span]:
                 if text.startswith(sort.literal, begin.start()):
                     stop = begin.start() + len(sort.literal)
                     tokens = list(_find_kind(text, sort, begin.start(), stop))
-                    if not tokens or may_go_on(sort, text[tokens[0].start : tokens[0].end]):
+                    if not tokens or may_go_on(text, sort, tokens[0].start, tokens[0].end):
                         tokens = list(find_parts(text, sort, begin.start())) or tokens
                     spans += tokens
+        if _DISCORD_USER.match(text, start) or text.startswith("sk-", start):
+            spans += _find_parts(text, start)
         spans += find_azure_key(text, end)
         spans += find_azure_token(text, start, end)
         spans += find_broken_azure_key(text, start, end)
@@ -96,20 +111,55 @@ def find_secrets(text: str) -> list[Span]:
     return drop_overlaps(spans) if len(spans) > 1 else spans
 
 
-def _find_long_runs(text: str, encoded: bytes) -> list[tuple[int, int]]:
-    """Places of runs that may hold a secret: those with a digit or with the literal of a kind."""
+def _find_runs(text: str, encoded: bytes) -> tuple[list[tuple[int, int]], list[int]]:
+    """Places of runs that may hold a secret: those with a digit or with the literal of a kind.
+
+    And the places of shorter ones that begin as a token does.
+    """
     marks = encoded.translate(_IN_RUN)
-    runs, place = [], marks.find(_LONG)
+    runs = list[tuple[int, int]]()
+    short, place = list[int](), marks.find(_SHORT)
     while place >= 0:
         end = marks.find(b" ", place)
         end = end if end >= 0 else len(marks)
-        # A token in parts may have its first digit in the second one.
-        last = end + _NEAR if encoded[end : end + 1] == b"." else end
-        if _MAY_BE_SECRET.search(encoded, max(0, place - _NEAR), last):
-            runs.append((place, end))
-        place = marks.find(_LONG, end)
+        if end - place < _LONGER:
+            first = place + 2 * encoded.startswith(b"3D", place)
+            if encoded.startswith(_PARTED_BEGINNINGS.get(encoded[first : first + 2], b"\n"), first):
+                short.append(first)
+        else:
+            # A token in parts may have its first digit in the second one.
+            last = end + _NEAR if encoded[end : end + 1] == b"." else end
+            if _MAY_BE_SECRET.search(encoded, max(0, place - _NEAR), last):
+                runs.append((place, end))
+            elif encoded.startswith(
+                _PARTED_BEGINNINGS.get(encoded[place : place + 2], b"\n"), place
+            ):
+                short.append(place)
+        place = marks.find(_SHORT, end)
     borders = to_character_offsets(text, encoded, [border for run in runs for border in run])
-    return list(zip(borders[::2], borders[1::2], strict=True))
+    begins = to_character_offsets(text, encoded, short)
+    return list(zip(borders[::2], borders[1::2], strict=True)), list(begins)
+
+
+def _find_parts(text: str, start: int) -> Iterator[Span]:
+    """The parts of a token that begins at `start` and is not whole there."""
+    for sort in _PARTED.get(text[start : start + 2], ()):
+        if (
+            text.startswith(sort.begins or sort.literal, start)
+            if sort is not DISCORD_TOKEN
+            else _DISCORD_USER.match(text, start)
+        ) and sort.shape.match(text, start) is None:
+            yield from find_parts(text, sort, start)
+
+
+def _find_inner_parts(text: str, sort: SecretKind) -> Iterator[Span]:
+    """The parts of a token that does not begin with its literal, which stands in the first."""
+    place = text.find(sort.literal)
+    while place >= 0:
+        before = sort.lead.search(text, max(0, place - _NEAR - 2), place) if sort.lead else None
+        if before is not None and sort.shape.match(text, before.start()) is None:
+            yield from find_parts(text, sort, before.start())
+        place = text.find(sort.literal, place + 1)
 
 
 def _find_kind(text: str, sort: SecretKind, start: int, end: int) -> Iterator[Span]:
@@ -165,3 +215,26 @@ for _sort in SECRET_KINDS + SERVICE_TOKENS:
     if _sort not in _WITHIN:
         _BY_BEGINNING[_sort.literal[:2]].append(_sort)
 _TOKEN_BEGIN = re.compile(WORD_BEGIN + "[A-Za-z0-9][A-Za-z0-9/_.]")
+
+_INNER_IN_PARTS = ("telegram_token", "azure_client_secret")
+_DOTTED = ("SG.", "hvs.", "dp.")
+"""Literals with a point, which no run of letters and digits holds."""
+
+_DISCORD_USER = re.compile(r"(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){3}")
+"""How the digits of a number begin in base64."""
+
+_PARTED: dict[str, list[SecretKind]] = defaultdict(list)
+"""Kinds whose tokens may be in parts, by their first two characters."""
+
+for _sort in SECRET_KINDS + SERVICE_TOKENS:
+    if _sort.literal != "A" * 20:
+        _PARTED[(_sort.begins or _sort.literal)[:2]].append(_sort)
+for _first in "MNO":
+    for _second in "DTjz":
+        _PARTED[_first + _second].append(DISCORD_TOKEN)
+_PARTED_BEGINNINGS = {
+    begin.encode(): tuple(
+        (begin if sort is DISCORD_TOKEN else sort.begins or sort.literal).encode() for sort in sorts
+    )
+    for begin, sorts in _PARTED.items()
+}

@@ -218,7 +218,10 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         for sort in ("pat", "oat")
     ),
     _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
-    _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
+    *(
+        _kind("digitalocean_token", f"do{sort}_v1_", rf"do{sort}_v1_[0-9a-f]{{64}}")
+        for sort in "opr"
+    ),
     _kind("twilio_key", "SK", r"SK[0-9a-f]{32}", _check_random_after("SK", 280)),
     SecretKind(
         "twitter_bearer",
@@ -325,6 +328,23 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         rf"{WORD_BEGIN}[0-9a-f]{{32}}-us[0-9]{{1,2}}{WORD_END}",
         r"[0-9a-f]{32}",
         lambda token: is_random(token[:32], 280),
+    ),
+    *(
+        _inner(
+            f"P{product}APIToken=",
+            rf"P{product}APIToken=[\w.-]{{1,40}}@[\w-]{{1,40}}![\w-]{{1,40}}[=:]"
+            rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{WORD_END}",
+            WORD_BEGIN,
+        )
+        for product in ("VE", "BS", "MG")
+    ),
+    *(
+        _inner(
+            f"perm{sign}",
+            rf"perm{sign}(?:[A-Za-z0-9+/=]{{4,60}}\.){{2}}[A-Za-z0-9]{{30,60}}{WORD_END}",
+            WORD_BEGIN,
+        )
+        for sign in ":-"
     ),
     _inner(
         ".webhook.office.com/",

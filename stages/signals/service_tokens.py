@@ -28,7 +28,7 @@ _FORMS = {
         dapi:32 glptt-:40 pul-:40 sbp_:40 sgp_:40 squ_:40 sqp_:40 sqa_:40 bkua_:40 sntryu_:64
         sk-or-v1-:64 rubygems_:48 mlsn.:64 shippo_live_:40 shippo_test_:40 key-:32 fc-:32
         ubi_:40 key_:64 live_:35 test_:35 xoxe-1-:30-150 v1.0-:40-200 whsec_:32-64
-        sgp_local_:40 packagist_uut_:68
+        sgp_local_:40 packagist_uut_:68 signkey-prod-:64 signkey-test-:64 KGAT_:32 dtn_:64
     """,
     "alnum": """
         gsk_:52 xai-:80 pplx-:48 r8_:37-40 ntn_:43-50 lin_api_:40 lin_oauth_:32-64 LTAI:12-24
@@ -38,6 +38,8 @@ _FORMS = {
         ATBB:32 CLOJARS_:60 api_org_:34 hrku-:30-80 wandb_v1_:60-90 sgp_:64 rzp_live_:14
         figo_:40 PRIVATE-AIRTABLE-:40 patch_:40 csk-:44-52 ctx7sk-:36 sk-svcacct-:40-180
         GR1348941:20-40 sq0atp-:22 HRKU-:30-80 ddn_:40 sk-proj-:40-60 nvapi-:60-70 sk-lf-:36
+        cmVmdGtuOj:54 tgp_v1_:40-50 polar_pat_:36-60 polar_oat_:36-60 dub_:24 cal_live_:32
+        tr_prod_:20-24 tr_dev_:20-24 bb_live_:25-40 m0-:40 rpa_:40-60 pts_:32 flp_:40-70
         voyage-:40-50 pa-:43-48 e2b_:40 jina_:50-70 apify_api_:36-46 dckr_:40 hvr_:40 sk-kimi-:40-80
     """,
     "url": """
@@ -50,11 +52,13 @@ _FORMS = {
         tskey-client-:20-70 tskey-:20-70 hvs.:24-140 hvb.:100-250 sntrys_:60-400 pcsk_:60-80
         sb_secret_:30-48 p8e-:32 gho-:30-60 ghs-:30-60 vcp_:24-80 vercel_:24-80 eyJrIjoi:60-200
         sk-proj-:80-180 sk-svcacct-:80-180 sk-admin-:60-180 nrk-:30-60 xoxd-:60-300 y0_:50-70
+        sha256~:43 mdb_sa_sk_:40 dbtc_:36-60 dbtu_:36-60 xau_:40-50 cfat_:32-64 esecret_:26-48
         AQVN:35-40 IGQV:100-220 sl.:120-160 dsec_:30-80 cfut_:32-64 rdme_xn8s9h:50-70 lip_:30-80
     """,
     "upper": "NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
     "lower": "oy2:43 rdme_:70 nb_:40 oauth::30",
     "base64": """
+        dG9rOj:54-60 essu_:60-120
         whsec_:32-48 sntrys_eyJ:100-400 base64v1.:60-200 glc_:32-400 fm1_:60-900 fm2_:60-900
     """,
 }
@@ -92,6 +96,14 @@ _TWO_PARTS = (
     ("sgp_", r"sgp_[0-9a-f]{16}_[0-9a-f]{40}"),
     ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     ("FLWSECK", r"FLWSECK(?:_TEST)?-[0-9a-fA-F]{12,40}(?:-X)?"),
+    ("pdl_", r"pdl_(?:live|sdbx)_apikey_[a-z0-9]{26}_[A-Za-z0-9]{22}_[A-Za-z0-9]{3}"),
+    ("KEY0", r"KEY0[0-9A-F]{31}_[A-Za-z0-9]{22}"),
+    ("syt_", r"syt_[A-Za-z0-9+/=-]{2,60}_[A-Za-z]{20}_[A-Za-z0-9]{6}"),
+    ("akab-", r"akab-[a-z0-9]{16}-[a-z0-9]{16}"),
+    ("hc", r"hc[abx]ik_[a-z0-9]{58}"),
+    ("secret-live-", r"secret-live-[A-Za-z0-9_-]{36}={0,2}"),
+    ("secret-test-", r"secret-test-[A-Za-z0-9_-]{36}={0,2}"),
+    ("0.", rf"0\.{_UUID}\.[A-Za-z0-9]{{30}}:[A-Za-z0-9+/]{{22}}=="),
     ("amzn.mws.", r"amzn\.mws\." + _UUID),
 )  # fmt: skip
 _COMMON = (
@@ -107,6 +119,11 @@ _COMMON = (
     ("EAAA", r"EAAA[A-Za-z0-9_-]{60}"),
     ("SK", r"SK[0-9a-f]{32}"),
     ("tk-us-", r"tk-us-[A-Za-z0-9_-]{48}"),
+    ("pk_", r"pk_(?:[0-9a-f]{34}|[0-9]{6,10}_[A-Z0-9]{32})"),
+    ("o.", r"o\.[A-Za-z0-9]{32}"),
+    ("tk_", r"tk_[a-z0-9]{29}"),
+    ("as-", r"as-[A-Za-z0-9]{22}"),
+    ("private_", r"private_[A-Za-z0-9+/]{27}="),
     ("sk_", r"sk_(?:prod|dev|stag|car)_[A-Za-z0-9]{24,64}"),
 )
 """Prefixes that begin other names as well: a digit must follow."""

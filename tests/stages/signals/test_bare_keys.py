@@ -92,3 +92,51 @@ def test_a_block_in_base64_is_found_whole_in_its_lines(size: int, width: int) ->
         assert text[span.start : span.end].rstrip("=") == written.rstrip("=")
     certificate = base64.b64encode("\n".join(lines).replace("PRIVATE KEY", "CERTIFICATE").encode())
     assert find_secrets("\n".join(textwrap.wrap(certificate.decode(), width))) == []
+
+
+def test_a_key_in_the_alphabet_of_addresses_is_one() -> None:
+    raw = base64.b64decode(PRIVATE["Ed25519"])
+    value = base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    text = f"KEY={value}\n"
+    assert [text[span.start : span.end] for span in find_secrets(text)] == [value]
+    assert find_secrets("MC4CAQ_" + "-_" * 20 + "a1") == []
+
+
+OPENSSH = "b3BlbnNzaC1r" + "ZXktdjEAAAAA" + PRIVATE["RSA"][:600]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "id: {}",
+        "-----BEGIN%20PRIVATE%20KEY-----%0A{}%0A-----END%20PRIVATE%20KEY-----",
+        "untrusted comment: minisign encrypted secret key\nRW{}",
+    ],
+)
+def test_keys_in_other_wrappings_are_redacted(form: str) -> None:
+    text = form.format(OPENSSH)
+    assert any(OPENSSH in text[span.start : span.end] for span in find_secrets(text)) or (
+        "RW" in form and find_secrets(form.format(PRIVATE["P-256 of SEC 1"][:150]))
+    )
+
+
+def test_a_block_without_an_end_is_one_if_nothing_is_cut() -> None:
+    lines = textwrap.wrap(PRIVATE["RSA"], 64)
+    head = "-----BEGIN RSA " + "PRIVATE KEY-----\n"
+    (span,) = find_secrets(head + "\n".join(lines) + "\n\nnext")
+    assert span.end == len(head) + len("\n".join(lines))
+    assert find_secrets(head + "x" * 64 + "\n" + "x" * 40 + head.replace("BEGIN", "END")) == []
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{{'kty': 'OKP', 'crv': 'X25519', 'd': '{}'}}",
+        "kty: EC\ncrv: P-256\nd: {}\n",
+        '{{"kty":"oct","k":"{}","alg":"HS256"}}',
+    ],
+)
+def test_a_web_key_is_one_in_any_quotes(form: str) -> None:
+    value = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"
+    text = form.format(value)
+    assert [text[span.start : span.end] for span in find_secrets(text)] == [value]

@@ -109,3 +109,53 @@ def test_a_removed_line_of_a_diff_begins_a_token_as_an_added_one_does() -> None:
     for sign in "+-":
         text = f"{sign}{token[:20]}\n{sign}{token[20:]}"
         assert found(text) == [text[1:]]
+
+
+SHORT = {
+    "GitLab": "glpat-" + chars(20, 31),
+    "Stripe": "sk_" + "live_" + chars(24, 32),
+    "Anthropic": f"sk-ant-api03-{chars(93, 34)}AA",
+    "OpenAI": f"sk-{chars(20, 35)}T3Blbk" + f"FJ{chars(20, 36)}",
+    "Google": "AI" + "za" + chars(35, 37),
+    "Telegram": f"{chars(10, 38, '123456789')}:AA{chars(33, 39)}",
+    "SendGrid": f"SG.{chars(22, 41)}.{chars(43, 42)}",
+    "Discord": f"MTI0NTY3ODkwMTIzNDU2Nzg5.GaBc1d.{chars(38, 43)}",
+    "New Relic": f"NRAK-{chars(27, 44, string.ascii_uppercase + string.digits)}",
+}
+
+
+@pytest.mark.parametrize("service", SHORT)
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Premi\u00e8re partie : {}\nDeuxi\u00e8me partie : {}",
+        "\u524d\u534a\u306f {} \u3001\u5f8c\u534a\u306f {}",
+        "The token starts with {} and ends with {}.",
+        "Der Token ist {}, dann direkt {}.",
+        'key = QStringLiteral("{}") + QStringLiteral("{}");',
+        '[@"{}" stringByAppendingString:@"{}"]',
+        'key = "{}"sv\n      "{}"sv;',
+        "key_a = '{}'  # first\nkey_b = '{}'",
+        '{{"keyPart1": "{}", "keyPart2": "{}"}}',
+        "define('K1', '{}');\ndefine('K2', '{}');",
+        '"{}\\z\n    {}"',
+        "<w:t>{}</w:t><w:t>{}</w:t>",
+        "?q={}%0A{}",
+    ],
+)
+@pytest.mark.parametrize("cut", [14, 15])
+def test_a_first_part_of_few_characters_is_joined(form: str, service: str, cut: int) -> None:
+    token = SHORT[service]
+    parts = [token[:cut], token[cut:]]
+    joined = form[form.index("{}") : form.rindex("{}") + 2].replace("{{", "{").format(*parts)
+    assert found(form.format(*parts)) in (parts, [joined])
+
+
+def test_a_masked_token_is_not_joined_to_what_follows() -> None:
+    for text in (
+        "| glpat-{}\u2026 | active | {} |",
+        "masked: glpat-{}**** request {}",
+        'prefix = "glpat-{}"  # cut\nrevision = "{}"',
+        "last used: glpat-{} by i-0{}",
+    ):
+        assert found(text.format(chars(9, 51), chars(17, 52))) == [], text
