@@ -191,9 +191,14 @@ def _is_message_number(text: str, start: int) -> bool:
     return _MESSAGE_NUMBER_BEFORE.search(text, max(0, start - _NUMBER_REACH), start) is not None
 
 
-_MARKS = ("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "-at-")
+_MARKS = (
+    *("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "#x40;", "-at-", "(a)"),
+    *("[a]", "ät)", "ät]", "roba)", "roba]", "zavináč", "małpa", "malpa", "собака", "chiocciola"),
+    *("&commat;", "\uff20"),
+)
 _MARK = re.compile(
-    r"\s?[\[({<]\s?(?:at|@|ät|arroba)\s?[\])}>]\s?|(?-i:(?P<loud>\sAT\s))|&#0?64;|\s-at-\s",
+    r"\s?[\[({<]\s?(?:at|@|ät|arroba|zavináč|ma[łl]pa|собака|chiocciola)\s?[\])}>]\s?"
+    r"|[\[(]a[\])]|&commat;|\uff20|(?-i:(?P<loud>\sAT\s))|&#(?:0?64|x40);|\s-at-\s",
     re.IGNORECASE,
 )
 _LOCAL_BEFORE = re.compile(r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}\Z")
@@ -228,7 +233,7 @@ def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
 def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
     """Addresses with a spelled sign: `ann [at] corp [dot] com`; ` at ` where a sender is named."""
     for place in _places(text, _MARKS):
-        mark = _MARK.search(text, max(0, place - 3), place + 6)
+        mark = _MARK.search(text, max(0, place - 5), place + 13)
         if mark is not None:
             local = _LOCAL_BEFORE.search(text, max(0, mark.start() - _LONGEST_LOCAL), mark.start())
             domain = _OBSCURED_DOMAIN.match(text, mark.end())
