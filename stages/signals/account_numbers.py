@@ -30,7 +30,8 @@ _IBAN_GAP = rf"(?:[{_SPACES}{_HYPHENS}./]| ?\r?\n[ \t]{{0,12}}|  )"
 
 _NO_DIGIT = re.compile(r"[^0-9]")
 _IBAN_HEAD = re.compile(
-    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN)|(?<=%3D))([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
+    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN)|(?<=%3D))"
+    rf"([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
 )
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")

@@ -194,11 +194,11 @@ def _is_message_number(text: str, start: int) -> bool:
 _MARKS = (
     *("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "#x40;", "-at-", "(a)"),
     *("[a]", "ät)", "ät]", "roba)", "roba]", "zavináč", "małpa", "malpa", "собака", "chiocciola"),
-    *("&commat;", "\uff20"),
+    *("&commat;", "\uff20", "%40"),
 )
 _MARK = re.compile(
     r"\s?[\[({<]\s?(?:at|@|ät|arroba|zavináč|ma[łl]pa|собака|chiocciola)\s?[\])}>]\s?"
-    r"|[\[(]a[\])]|&commat;|\uff20|(?-i:(?P<loud>\sAT\s))|&#(?:0?64|x40);|\s-at-\s",
+    r"|[\[(]a[\])]|&commat;|%40|\uff20|(?-i:(?P<loud>\sAT\s))|&#(?:0?64|x40);|\s-at-\s",
     re.IGNORECASE,
 )
 _LOCAL_BEFORE = re.compile(r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}\Z")
@@ -243,7 +243,8 @@ def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
                 continue
             last = re.split(r"[\W_]+", domain[0])[-1].lower()
             if last in _top_level_domains() and not _EXAMPLE_DOMAIN.search(domain[0]):
-                yield local.start(), domain.end()
+                escaped = text[local.start() - 1 : local.start()] == "%"  # `email%3Dann%40…`
+                yield local.start() + 2 * escaped, domain.end()
     if " at " in text and (" wrote:" in text or "rom:" in text or "ail" in text):
         for place in _places(text, (" at ",)):
             local = _LOCAL_BEFORE.search(text, max(0, place - _LONGEST_LOCAL), place)

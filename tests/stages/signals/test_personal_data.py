@@ -436,6 +436,10 @@ def test_long_floods_take_linear_time(unit: str) -> None:
         ("E-mail: ann AT corp DOT co DOT uk", "ann AT corp DOT co DOT uk"),
         ("From: Ann Lee <ann at corp.com>,", "ann at corp.com"),
         ("Ann Lee ann_lee at corp.com wrote:\n> x", "ann_lee at corp.com"),
+        ("ann(a)corp.pl", "ann(a)corp.pl"),
+        ("ann (zavináč) corp.cz", "ann (zavináč) corp.cz"),
+        ("ann\uff20corp.jp", "ann\uff20corp.jp"),
+        ("?u=email%3Dann%40corp.net&x=1", "ann%40corp.net"),
     ],
 )
 def test_addresses_with_a_spelled_sign_are_found(text: str, address: str) -> None:
@@ -450,7 +454,7 @@ def test_addresses_with_a_spelled_sign_are_found(text: str, address: str) -> Non
         "MEET US AT Corp.com",
         "https://www.value-at-risk.net/mail",
         "Full Name <email at example.com>",
-        "x (at) y",
+        *("x (at) y", "unpkg.com/%40babel/core", "clause 3 (a) of corp.pl"),
     ],
 )
 def test_places_and_sites_are_no_spelled_addresses(text: str) -> None:
