@@ -201,6 +201,7 @@ _MARK = re.compile(
     r"|[\[(]a[\])]|&commat;|%40|\uff20|(?-i:(?P<loud>\sAT\s))|&#(?:0?64|x40);|\s-at-\s",
     re.IGNORECASE,
 )
+_PARAMETER_BEFORE = re.compile(r"(?:mail|login|user|account)\w{0,8}(?:=|%3D)\Z", re.IGNORECASE)
 _LOCAL_BEFORE = re.compile(r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}\Z")
 _POINT = (
     r"(?:\s?[\[({<]\s?(?:dot|\.|punkt|punto|point|ponto)\s?[\])}>]\s?|(?-i:\sDOT\s)|\s?-dot-\s?)"
@@ -243,8 +244,12 @@ def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
                 continue
             last = re.split(r"[\W_]+", domain[0])[-1].lower()
             if last in _top_level_domains() and not _EXAMPLE_DOMAIN.search(domain[0]):
-                escaped = text[local.start() - 1 : local.start()] == "%"  # `email%3Dann%40…`
-                yield local.start() + 2 * escaped, domain.end()
+                start = local.start()
+                if mark[0] == "%40":
+                    start += 2 * (text[start - 1 : start] == "%")  # `email%3Dann%40…`
+                    if not _PARAMETER_BEFORE.search(text, max(0, start - 24), start):
+                        continue
+                yield start, domain.end()
     if " at " in text and (" wrote:" in text or "rom:" in text or "ail" in text):
         for place in _places(text, (" at ",)):
             local = _LOCAL_BEFORE.search(text, max(0, place - _LONGEST_LOCAL), place)
