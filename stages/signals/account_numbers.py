@@ -30,7 +30,8 @@ _IBAN_GAP = rf"(?:[{_SPACES}{_HYPHENS}./]| ?\r?\n[ \t]{{0,12}}|  )"
 
 _NO_DIGIT = re.compile(r"[^0-9]")
 _IBAN_HEAD = re.compile(
-    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN))([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
+    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN)|(?<=%3D))"
+    rf"([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
 )
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
@@ -39,8 +40,9 @@ _NAME_AFTER = re.compile(r"[A-Z][a-z]{2,15}:")
 
 _CURRENCY_AFTER = re.compile(
     r"(?:EUR|USD|GBP|CHF|PLN|SEK|NOK|DKK|CZK|HUF|RON|BGN|TRY|ISK)(?![A-Za-z0-9])"
+    r"|(?:BIC|SWIFT)(?![a-z])"
 )
-"""The currency of an account, which SWIFT's MT940 writes right behind it."""
+"""The currency of an account, which SWIFT's MT940 writes right behind it, or the next field."""
 
 _HEADS = (b"AA00", b"AA 00")
 """Two capitals and two digits, as `marks` has them; the second only where a text says IBAN."""
@@ -58,14 +60,16 @@ _GROUPED = re.compile(
     rf")(?![0-9]| ?{_GAP}(?!{_EXPIRY})[0-9])"
 )
 _LOOSE = re.compile(
-    rf"(?<![0-9])[1-6](?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
+    rf"(?<![0-9])[1-69](?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
     rf"(?![0-9]|{_GAP}[0-9])"
 )
-_UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
+_UNGROUPED = re.compile(r"(?<![0-9])[1-69][0-9]{11,18}(?![0-9])")
 """Digits in any groups, or in none: for these a word must speak of cards."""
 
 _CARD_TOUCHING_BEFORE = re.compile(r"(?:[A-Za-z0-9_@/=#&.$€£-]|[0-9][ ,:])\Z")
-_CARD_TOUCHING_AFTER = re.compile(r"[A-Za-z0-9_@=%]|[.,:/-][0-9]|\.[a-z]")
+_CARD_TOUCHING_AFTER = re.compile(r"(?![LlNn](?![A-Za-z0-9]))[A-Za-z0-9_@=%]|[.,:/-][0-9]|\.[a-z]")
+"""A whole number of Java or JavaScript ends in `L` or `n`."""
+
 _EXPIRY_AFTER = re.compile(
     rf"[\"']?{_NUMBER_SEPARATOR}[\"']?{_EXPIRY}|[,;]?\s{{1,2}}(?:exp|valid|good thru|gültig|vto"
     rf"|ven[ct]|scad|ważn|до)"
@@ -80,12 +84,18 @@ _PARAMETERS_AFTER = re.compile(
 )
 """What follows a number in a form or an object: `number=…&exp=1027&cvc=468`."""
 
-_NUMBER_BEFORE = re.compile(r"(?<![\w-])number=[\"']?\Z")
+_ROUND = re.compile(r"(?:[0-9]{2}00\W?){4}")
+"""Rows of hundreds: `3000 3100 3200 3300`."""
+
+_NUMBER_BEFORE = re.compile(r"(?:(?<![\w-])number|\[number\])=[\"']?\Z")
 _NUMBERS_OF_OTHER_KINDS = re.compile(
     r"(?:(?:order|track|invoice|ref|serial|imei|meid|iccid|isbn|ean|upc|gtin|sku|ticket|case|customer"
     r"|member|account|acct|konto|booking|shipment|parcel|transaction|trx|txn|trace|session|user"
     r"|device|job|build|batch|request|node|object|guild|bestell|sendung|rechnung|commande|pedido"
-    r"|ordine|номер)\w{0,8}(?:[ _.-]?(?:id|no|nr|num|number|code))?"
+    r"|ordine|номер|nonce|checksum|tweet|policy|meter|contract|licen[cs]e|permit|kunden"
+    r"|vertrag|client|application|zamówieni|objednáv|заказ|трек|单号|编号|流水号|番号|번호|운송장|sipariş|الطلب"
+    r"|הזמנה|ऑर्डर|พัสดุ|(?<![^\W_])(?:s/?n|run|seed|resi|đơn))\w{0,8}"
+    r"(?:[ _.-]?(?:id|no|nr|num|number|code))?"
     r"|(?:event|message|post|tweet|status|chat|channel|thread)\w{0,8}"
     r"[ _.-]?(?:id|no|nr|num|number|code)|(?<![a-z])(?!paid|said)[a-z]{0,2}ids?\b|token|hash"
     r"|timestamp|epoch|\bnr\b|n°|#|№)"
@@ -102,17 +112,19 @@ _PAYS = re.compile(
 
 _OTHER_REACH = 48
 _NAMES_CARD = (
-    r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?"
-    r"|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|\bpan\b"
+    r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card"
+    r"(?:holder|[ _-]?(?:numbers?"
+    r"|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|(?<![^\W_])pan\b"
     r"|card(?:num+ers?|nummer)|carte bleue|(?-i:\bCB\b)"
     r"|pa(?:id|y|ying)(?: \w{1,8}){0,2} (?:with|by|via|using|from)\b"
     r"|pay[ée] avec|bezahlt? mit|pagu?[eéo]i? con|paguei com|оплат\w{0,4}"
     r"|guarantee\w{0,2} (?:with|by)|declined\b"
-    r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
+    r"|primary[ _]?account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
     r"|union ?pay"
     r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"
     r"|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
-    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|картк[аиуо]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드"
+    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|картк[аиуо]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|银联|借记卡|储蓄卡|卡号|卡號|카드"
+    r"|کارت|کارڈ|कार्ड|কার্ড|கார்டு|కార్డ్|ಕಾರ್ಡ್|കാർഡ്|કાર્ડ|ਕਾਰਡ|\bkadi?\b|\bkk-nr\b"
     r"|thẻ|บัตร)"
 )
 _NO_TAG = r"(?<!<(?=(?-i:CARD>)))"
@@ -129,18 +141,24 @@ _CARD_WORDS_BEFORE = re.compile(
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
 _CARD_COLUMN = re.compile(_CARD_WORDS, re.IGNORECASE)
 _TRACK_BEFORE, _TRACK_AFTER = (
-    re.compile(r"(?:;|%B)\Z"),
-    re.compile(r"[=^][0-9]{7}|\^[A-Za-z /.'-]{2,30}\^[0-9]{7}"),
+    re.compile(r"(?:(?<![A-Za-z0-9])B|[^A-Za-z0-9_.]|\A)\Z"),
+    re.compile(
+        r"(?:[=D]|\^[A-Za-z /.'-]{2,30}\^)[2-4][0-9](?:0[1-9]|1[0-2])(?:[0-9]{3}|(?![0-9A-Za-z]))"
+    ),
 )
 """What a magnetic stripe has around the number (ISO/IEC 7813)."""
 
 _CHAIN = re.compile(r"[\s\"',;|]{1,6}")
 _NAMED_CARD = re.compile(
-    rf"(?:{_NAMES_CARD})[\w \[\]-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
+    rf"(?:{_NAMES_CARD})[\w \[\]%-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
     re.IGNORECASE,
 )
-_MESSAGE_FIELD = re.compile(r"\b(?:F|DE|field ?)0{0,2}2\s?[=:]\s?[\"'\[]?\Z", re.IGNORECASE)
-"""The second field of a message of ISO 8583 is the number of the card."""
+_MESSAGE_FIELD = re.compile(
+    r"\b(?:F|DE|P|bit|field|element)[ _.-]?\[?0{0,2}2\]?(?:\s?[=:]\s?|\s)[\"'\[]?\Z"
+    r"|\b(?:5A ?0?8|57 ?1[0-9A-F]) ?\Z",
+    re.IGNORECASE,
+)
+"""The second field of a message of ISO 8583 is the number of the card, and so is EMV's tag 5A."""
 
 _TAGGED_CARD = re.compile(
     rf"<(?!(?-i:CARD>))[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}(?:<[^<>]{{0,30}}>\s{{0,4}})?\Z",
@@ -243,7 +261,11 @@ def _iban_length(country: str) -> int:
 def find_cards(text: str, start: int, end: int, previous: int = -1) -> Iterator[tuple[int, int]]:
     """Places of payment card numbers in [start, end); one before them ended at `previous`."""
     for match in _GROUPED.finditer(text, start, end):
-        if _is_alone(text, match) and is_card(_NO_DIGIT.sub("", match[0])):
+        if (
+            _is_alone(text, match)
+            and not _ROUND.fullmatch(match[0])
+            and is_card(_NO_DIGIT.sub("", match[0]))
+        ):
             yield match.span()
     for shape in (_LOOSE, _UNGROUPED):
         for match in shape.finditer(text, start, end):

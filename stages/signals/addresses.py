@@ -191,11 +191,17 @@ def _is_message_number(text: str, start: int) -> bool:
     return _MESSAGE_NUMBER_BEFORE.search(text, max(0, start - _NUMBER_REACH), start) is not None
 
 
-_MARKS = ("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "-at-")
+_MARKS = (
+    *("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "#x40;", "-at-", "(a)"),
+    *("[a]", "ät)", "ät]", "roba)", "roba]", "zavináč", "małpa", "malpa", "собака", "chiocciola"),
+    *("&commat;", "\uff20", "%40"),
+)
 _MARK = re.compile(
-    r"\s?[\[({<]\s?(?:at|@|ät|arroba)\s?[\])}>]\s?|(?-i:(?P<loud>\sAT\s))|&#0?64;|\s-at-\s",
+    r"\s?[\[({<]\s?(?:at|@|ät|arroba|zavináč|ma[łl]pa|собака|chiocciola)\s?[\])}>]\s?"
+    r"|[\[(]a[\])]|&commat;|%40|\uff20|(?-i:(?P<loud>\sAT\s))|&#(?:0?64|x40);|\s-at-\s",
     re.IGNORECASE,
 )
+_PARAMETER_BEFORE = re.compile(r"(?:mail|login|user|account)\w{0,8}(?:=|%3D)\Z", re.IGNORECASE)
 _LOCAL_BEFORE = re.compile(r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}\Z")
 _POINT = (
     r"(?:\s?[\[({<]\s?(?:dot|\.|punkt|punto|point|ponto)\s?[\])}>]\s?|(?-i:\sDOT\s)|\s?-dot-\s?)"
@@ -228,7 +234,7 @@ def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
 def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
     """Addresses with a spelled sign: `ann [at] corp [dot] com`; ` at ` where a sender is named."""
     for place in _places(text, _MARKS):
-        mark = _MARK.search(text, max(0, place - 3), place + 6)
+        mark = _MARK.search(text, max(0, place - 5), place + 13)
         if mark is not None:
             local = _LOCAL_BEFORE.search(text, max(0, mark.start() - _LONGEST_LOCAL), mark.start())
             domain = _OBSCURED_DOMAIN.match(text, mark.end())
@@ -238,7 +244,12 @@ def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
                 continue
             last = re.split(r"[\W_]+", domain[0])[-1].lower()
             if last in _top_level_domains() and not _EXAMPLE_DOMAIN.search(domain[0]):
-                yield local.start(), domain.end()
+                start = local.start()
+                if mark[0] == "%40":
+                    start += 2 * (text[start - 1 : start] == "%")  # `email%3Dann%40…`
+                    if not _PARAMETER_BEFORE.search(text, max(0, start - 24), start):
+                        continue
+                yield start, domain.end()
     if " at " in text and (" wrote:" in text or "rom:" in text or "ail" in text):
         for place in _places(text, (" at ",)):
             local = _LOCAL_BEFORE.search(text, max(0, place - _LONGEST_LOCAL), place)

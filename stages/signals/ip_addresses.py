@@ -19,6 +19,8 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from stages.signals.named_values import find_head
+
 IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
 _IPV6 = (
     r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
@@ -64,11 +66,18 @@ _VERSION_WORDS = re.compile(
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
     r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z|(?:版本|バージョン|버전)[号番호]?[\s:：は是]{0,2}\Z|version>\Z"
-    r"|(?<![:\w])[A-Z][A-Za-z]{2,20}/\Z|\.so\.\Z|[\w\])]==\Z|patch ?set \Z"
-    r"|(?:driver|firmware|bios|chipset|codec) from (?:[0-9.]{3,24} to )?\Z",
+    r""
+    r"|(?<![:\w])(?!check/|host/|whois/|lookup/|tcp/|udp/)[A-Z][A-Za-z]{2,20}/\Z"
+    r"|\.so\.\Z|[\w\])]==\Z|patch ?set \Z"
+    r"|(?:driver|firmware|bios|chipset|codec) from (?:[0-9.]{3,24} to )?\Z"
+    r"|\b(?:chrom\w{0,9}|webview2?|cef|brave|vivaldi|opera|skype(?: for \w{2,12})?|sql server|db2"
+    r"|game client|launcher|cpv|ncm|unspsc|окпд2?|оквэд2?)\W{1,4}(?:v\W{1,3})?\Z",
     re.IGNORECASE,
 )
-"""Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`)."""
+"""Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`).
+
+Also classes of goods and trades, which have four numbers as well.
+"""
 
 
 def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
@@ -126,8 +135,12 @@ _RESOLVERS = frozenset(
 """Public DNS of Google, Cloudflare, Quad9, OpenDNS, Lumen and AdGuard."""
 
 
+_DOCUMENTED = re.compile(r"3fff:(?::|0?[0-9a-f]{1,3}:)", re.IGNORECASE)
+"""RFC 9637: the second block of IPv6 for documentation."""
+
+
 def _is_public(address: str) -> bool:
-    if address.lower() in _RESOLVERS:
+    if address.lower() in _RESOLVERS or _DOCUMENTED.match(address):
         return False
     try:
         number = ipaddress.ip_address(address)
@@ -137,10 +150,21 @@ def _is_public(address: str) -> bool:
 
 
 _PREFIX_LENGTH = re.compile(r"/([0-9]{1,3})(?![0-9.])")
+_MASK_AFTER = re.compile(
+    r"[ \t]{1,12}(?:(?:net)?mask[ \t:=]{1,4})?"
+    r"(?:255\.|0\.[0-9]{1,3}\.[0-9]{1,3}\.(?:255|[136]?[1-7]))"
+    r"| ?[-\u2013] ?[0-9.]{5,11}\.255(?![0-9.])"
+)
+_RANGE_BEFORE = re.compile(r"\.0 ?[-\u2013] ?\Z")
+"""What stands beside the first and the last address of a network: its mask, the other one."""
 
 
 def _is_network(text: str, start: int, end: int) -> bool:
-    """Whether a prefix length follows an address that is that of a network: `192.0.2.0/24`."""
+    """Whether a prefix length, a mask or a range says that an address is that of a network."""
+    if text.endswith(".0", start, end) and _MASK_AFTER.match(text, end):
+        return True
+    if text.endswith(".255", start, end) and _RANGE_BEFORE.search(text, max(0, start - 5), start):
+        return True
     prefix = _PREFIX_LENGTH.match(text, end)
     try:
         return prefix is not None and (
@@ -195,7 +219,10 @@ def _follows_version(text: str, start: int) -> bool:
 
 
 _ADDRESS_SIGN_BEFORE = re.compile(
-    r"://\Z|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap"
+    r"://(?:[^\s/@]{1,60}@)?\Z|/dev/(?:tcp|udp)/\Z|/(?:check|host|ip|whois|lookup)/\Z|['`]@['`]\Z"
+    r"|\{unsigned\w{0,4}\|\Z|::ffff:\Z|\] found \Z"
+    r"|(?:socket|inet_\w{4,5}|connect|dial)\w{0,12}\((?:\w{1,12}, ?)?\(?[\"']\Z"
+    r"|\b(?:ssh|scp|sftp|rsync|mosh|ping6?|telnet|nc|curl|wget|whois|dig|nmap"
     r"|mysql\w{0,6}|psql|pg_dump|redis-cli|mongo\w{0,8})\b[^\n]{0,60}\Z|\binet \Z"
     r"|(?<![a-z])(?:rhost|(?:src|dst|client|remote|source|dest|public|external)_?ip)[\"']?\s?[=:]"
     r"\s?[\"']?\Z|\bposted by [\w ]{1,30} \(\Z"
@@ -216,7 +243,7 @@ _ADDRESS_SIGN_AFTER = re.compile(
     r"|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
     r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[)\]]? (?:tried|attempted|requested|posted"
     r"|was blocked|is blocked|banned|edited|joined|left|connected|logged|quit)\b"
-    r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)"
+    r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)|[\"']\.parse::<Ip"
 )
 """A port, a network, the next fields of a log or of a table of hosts."""
 
@@ -224,6 +251,9 @@ _MORE_ADDRESS_WORDS = re.compile(
     r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network"
     r"|subnet|cidr|spam\w{0,4}"
     r"|range|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с"
+    r"|айпи|पता|hosts|gateway[46]|routers|proxies|neighbou?r|relayhost|(?:black|white|allow|deny|block)"
+    r"-?list\w{0,3}|\w{1,20}_ranges|\w{1,20}IPs|node[0-9]{1,3}|ioc|c2|geoiplookup|banip|kick\w{0,3}"
+    r"|[rl]ip"
     r"|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
     r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host"
     r"|addr)\w{0,8}>\Z"
@@ -257,9 +287,14 @@ def _has_sign_of_address(text: str, start: int, end: int) -> bool:
         or _NEIGHBOUR.search(text, end, end + _NEIGHBOUR_REACH) is not None
         or (_ADDRESS_SIGN_AFTER.match(text, end) is not None and not near.endswith(":"))
         or _PORT_AFTER.match(text, end) is not None
+        or _ADDRESS_HEAD.search(find_head(text, start)) is not None
     )
 
 
+_ADDRESS_HEAD = re.compile(
+    r"(?<![^\W_])(?:ip(?:v4)?|addr(?:ess)?|host|server)(?![^\W_])|адрес|地址|アドレス",
+    re.IGNORECASE,
+)
 _PLACE_BEFORE = re.compile(r"\b(?:at|from|by|via)\W{1,4}\Z", re.IGNORECASE)
 _CHANGED = re.compile(
     r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?"

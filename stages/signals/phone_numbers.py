@@ -60,8 +60,12 @@ LOOK_BACK, LOOK_AHEAD = 64, 60
 FEWEST_DIGITS, MOST_DIGITS = 7, 15
 """Digits of a number: seven are the fewest looked at, fifteen the most that ITU-T E.164 allows."""
 
-# Where one number may end and the next begin: two blanks, a stroke between blanks, a plus.
-_CUT = re.compile(r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+))")
+# Where one number may end and the next begin: two blanks, a stroke between blanks or long groups,
+# a plus.
+_CUT = re.compile(
+    r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+)"
+    r"|(?<=[0-9]{8})/(?=[0-9]{8}))"
+)
 _NUMBER = re.compile(
     rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){BETWEEN}{{1,3}}(?=[0-9(])"
     rf"|{BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
@@ -100,6 +104,7 @@ _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 _LINKED = re.compile(r"[?&](?:phone|tel|mobile|number)=\Z")
 """A link that calls or writes to a number: `api.whatsapp.com/send?phone=`."""
 
+_PARAMETER = re.compile(r"=(?:\+|%2B)?\Z")
 _CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
 _UNIT_AFTER = re.compile(
     r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
@@ -198,8 +203,8 @@ def _find_number(
     if is_sum:
         return None
     touched = _TOUCHING_AFTER.match(text, stop)
-    if touched and touched[0][0] == "," and _is_cell(text, first, written):
-        touched = None  # A row of numbers and dates.
+    if touched and _goes_on(text, first, stop, written):
+        touched = None
     if is_other_number(written) or (touched and not _NEXT_LABEL.match(text, stop)):
         return None
     named_before = _is_named_before(text, first)
@@ -207,10 +212,26 @@ def _find_number(
         return None
     edge = first - 2 if text.startswith("**", max(0, first - 2)) else first  # Bold in Markdown.
     touching = _TOUCHING_BEFORE.search(text, max(0, edge - 2), edge)
-    if touching and not (named_before or _may_touch(text, first, written, touching[0])):
+    if touching and not (
+        named_before or previous == first - 1 or _may_touch(text, first, written, touching[0])
+    ):
         return None
     named = named_before or _is_named_otherwise(text, first, last, previous)
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
+
+
+def _goes_on(text: str, start: int, end: int, written: str) -> bool:
+    """Whether what touches the end is a cell, a parameter, a second number or a provider."""
+    match text[end]:
+        case ",":
+            return _is_cell(text, start, written)
+        case "&":
+            return _PARAMETER.search(text, max(0, start - 4), start) is not None
+        case "/":
+            return _CUT.match(text, end) is not None
+        case "@":
+            return _CHANNEL.search(text, max(0, start - 34), start) is not None
+    return False
 
 
 def _is_cell(text: str, start: int, written: str) -> bool:
@@ -240,7 +261,7 @@ def _is_named_before(text: str, start: int) -> bool:
     if before.endswith(">") and TAGGED_BEFORE.search(before):
         return True
     match = NAMED_BEFORE.search(before)
-    last = match[0][-1:] if match else ""
+    last = match[0].removesuffix("%2B")[-1:] if match else ""
     return match is not None and (not (last.isascii() and last.isalpha()) or text[start] in "+(0")
 
 

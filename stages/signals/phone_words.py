@@ -32,6 +32,9 @@ _NAME_PHRASES = (
     r"|мой (?:новый )?номер|мій номер|mój (?:nowy )?numer|mijn (?:nieuwe )?nummer"
     r"|mi(?:n|tt) (?:nya? )?nummer|numaram|numaramız|nomor (?:saya|kami)|رقمي|رقمنا"
     r"|wa\.me|direct (?:dial|line|number)|land ?line|what'?s ?app"
+    r"|caller[ _-]?id(?:[_ ]?\(?num(?:ber)?\)?)?|set[A-Z]?(?:phone|mobile|telephone|cell)\w{0,8}"
+    r"|l[ií]nea gratuita|lada sin costo|mon num|t\.č|at(?:dt?|\+cmgs)"
+    r"|(?-i:LH(?=[ .:])|CP(?=:))|đường dây nóng|الرقم المجاني|gọi ngay"
 )
 
 _PHRASES = (
@@ -39,7 +42,7 @@ _PHRASES = (
     r"|(?:customer|client|guest|technical|tech|room|after[- ]sales|order|booking|help|info|hot)[ -]"
     r"(?:services?|support|care|lines?|desk)\b|front desk|box office|get (?:in touch|hold of)"
     r"|atención al cliente|service (?:client|clients|clientèle)|servi[çz]i?o (?:ao )?cliente"
-    r"|servizio clienti|dział obsługi"
+    r"|servizio clienti|dział obsługi|(?<!\.)txt\b"
 )
 
 
@@ -75,7 +78,8 @@ _SET_OFF = r"`|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp
 
 _EDGE_BEFORE = rf"(?<!{_PART})(?<!@)(?<!<(?=(?-i:PHONE>)))"
 _NUMBER_WORDS = (
-    r"number|num|no|nos|nr|nº|n°|№|is|of|nummer|numéro|numero|número|номер|id|code|1[03]"
+    r"number|num|no|nos|nr|nº|n°|№|č|is|of|nummer|numéro|numero|número|numer|номер|broj|id|code"
+    r"|numaras[ıi]|kodu?|nro|number|1[03]"
 )
 _WORD_NAMES = f"{_NAME_PHRASES}|{_pattern(_words('names'))}"
 _WITHIN = _within("names_within")
@@ -84,12 +88,16 @@ _SMALL_WORDS = (
 )
 
 NAMED_BEFORE = re.compile(
-    rf"(?:{_EDGE_BEFORE}(?:{_WORD_NAMES})(?:\(s\))?|(?:{_WITHIN})(?:号码|號碼|番号|号)?[はへにを为為是]?)"
+    rf"(?:{_EDGE_BEFORE}(?:{_WORD_NAMES})(?:\(s\))?|{_WITHIN})"
+    r"(?:号码|號碼|番号|号|번호)?[はへにを為为是은는]?(?:;[\w=,;\"-]{1,40}:)?"
     rf"{_SMALL_WORDS}{{0,4}}"
-    rf"(?:{_SEPARATORS}|{_SET_OFF}){{0,6}}\Z",
+    rf"(?:{_SEPARATORS}|{_SET_OFF}){{0,6}}(?:(?<= )@ ?|(?<==)%2B)?\Z",
     re.IGNORECASE,
 )
-"""A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`, `phone=`."""
+"""A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`, `phone=`.
+
+Also the parameters of a vCard (`TEL;TYPE=home:`), and the plus of a link (`phone=%2B`).
+"""
 
 TAGGED_BEFORE = re.compile(
     r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile|cell|fax"
@@ -152,7 +160,7 @@ _TALKING = _pattern(_words("calling"))
 _TALKING_WITHIN = _within("calling_within")
 TALK_BEFORE = re.compile(
     rf"(?:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES})"
-    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|(?<![0-9.,/])[0-9]{{1,2}}(?![0-9./])){{0,45}}\Z",
+    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|\b(?:24h?/(?:24|7)|7j?/7)|(?<![0-9.,/])[0-9]{{1,2}}(?![0-9./])){{0,45}}\Z",
     re.IGNORECASE,
 )
 """A word of calling or writing to somebody, and nothing between that may be redacted: so that a
@@ -177,7 +185,14 @@ OTHER_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?<![.@-])(?:{_pattern(_words('other'))}"
     r"|(?!tele|ruf|handy|mobil|fax|not|festnetz|service|hotline)\w{2,20}(?:nummer|nr|numer)"
     r"|(?!tele|ruf|handy|mobil|fax|not|kontakt|phone)[^\W\d_]{2,20}-(?:nr|nummer|no|number|code))"
-    rf"(?:[ .-]{{0,2}}(?:{_NUMBER_WORDS})){{0,2}}(?: (?-i:[A-Z]{{2}}))?|{_within('other_within')})"
+    rf"(?:[ .-]{{0,2}}(?:{_NUMBER_WORDS})){{0,2}}(?:[. ]{{1,2}}(?-i:[A-Z]{{2}}))?"
+    r"|(?:booking|reserv\w{0,8}|réservation|prenotazione|rezerv\w{1,5}|buchung\w{0,8}|confirmation)"
+    r"[ _.-]{0,2}(?:number|no|nr|n°|nº|č|ref|reference|code|#)"
+    r"|(?:numero|codice) (?:prenotazione|cliente)|numer klienta|rendelési szám|mã (?:số|khách hàng)"
+    r"|(?:каталожный|складской) номер|n\. ordine|kode booking"
+    r"|(?:support|contact|kontakt|call|service|message|msg|sms)"
+    r"[ _.-](?:id|ref|reference|code|tag|case)"
+    rf"|{_within('other_within')})"
     r"[\s.:;=()#\"'|\uff1a-]{0,4}\Z",
     re.IGNORECASE,
 )

@@ -59,9 +59,10 @@ def test_an_iban_is_found_whole(iban: str, frame: str) -> None:
 
 
 @pytest.mark.parametrize("iban", REGISTRY)
-def test_the_currency_of_an_account_may_follow_it(iban: str) -> None:
+def test_a_currency_or_the_next_field_may_follow_an_account(iban: str) -> None:
     account = iban.replace(" ", "")
     assert found(f":25:{account}EUR") == [(account, "iban")]
+    assert found(f"IBAN:{account}BIC:X") == found(f"iban%3D{account}&") == [(account, "iban")]
     assert found(f":25:{account}EURO") == []
 
 

@@ -193,6 +193,8 @@ def test_the_host_after_a_user_is_an_address(before: str) -> None:
         "inet {}  netmask 255.255.255.0",
         "Posted by Ann Lee ({}) on May 4",
         "[{}] connected",
+        *("exec 3<>/dev/tcp/{}/4444", "abuseipdb.com/check/{}", 'whitelist: ["{}"]', "IOC: {}"),
+        *("neighbor {} remote-as 65001", 'new Socket("{}", 80)', "name,ip\nweb,{}"),
     ],
 )
 def test_a_place_of_addresses_tells_one_from_a_version(frame: str) -> None:
@@ -254,9 +256,11 @@ def test_short_addresses_need_a_word_that_speaks_of_addresses() -> None:
         'Console.WriteLine($"v{GetName().Version}"); // prints 16.2.15.179',
         "Firmware 14.8.30.188 fixed the drops on my router, 16.11.19.190 was unusable",
         "Upgrade to version 14.0.11.165 or later; 19.10.30.199 has a memory leak",
+        *("Skype for Linux 8.70.0.168", '"Chromium";v="96.0.46.93"', "CPV 45.23.31.20"),
+        *("inetnum: 91.20.32.0 - 91.20.63.255", "route 91.20.32.0 255.255.240.0", "3fff:a::1"),
     ],
 )
-def test_versions_of_four_parts_are_none(text: str) -> None:
+def test_versions_classes_and_networks_are_no_addresses(text: str) -> None:
     assert labels(text) == []
 
 
@@ -432,6 +436,10 @@ def test_long_floods_take_linear_time(unit: str) -> None:
         ("E-mail: ann AT corp DOT co DOT uk", "ann AT corp DOT co DOT uk"),
         ("From: Ann Lee <ann at corp.com>,", "ann at corp.com"),
         ("Ann Lee ann_lee at corp.com wrote:\n> x", "ann_lee at corp.com"),
+        ("ann(a)corp.pl", "ann(a)corp.pl"),
+        ("ann (zavináč) corp.cz", "ann (zavináč) corp.cz"),
+        ("ann\uff20corp.jp", "ann\uff20corp.jp"),
+        ("?u=email%3Dann%40corp.net&x=1", "ann%40corp.net"),
     ],
 )
 def test_addresses_with_a_spelled_sign_are_found(text: str, address: str) -> None:
@@ -446,7 +454,7 @@ def test_addresses_with_a_spelled_sign_are_found(text: str, address: str) -> Non
         "MEET US AT Corp.com",
         "https://www.value-at-risk.net/mail",
         "Full Name <email at example.com>",
-        "x (at) y",
+        *("x (at) y", "unpkg.com/%40babel/core", "clause 3 (a) of corp.pl"),
     ],
 )
 def test_places_and_sites_are_no_spelled_addresses(text: str) -> None:
