@@ -16,11 +16,11 @@ from stages.signals.secret_values import has_joined_words, is_phrase
 USER_BEFORE = re.compile(
     r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
     r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
-    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\blogin [^\s]{1,40}\n\s{0,12}\Z",
+    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)(?:quote )?\Z",
     re.IGNORECASE,
 )
 SURE_VERBS = re.compile(
-    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah)\b|:|c.est"
+    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah|é|és|е|είναι|yra|është|هي|היא)\b|:|c.est"
     r"|(?<!\w)[èé](?!\w)",
     re.IGNORECASE,
 )

@@ -20,7 +20,7 @@ from stages.signals.secret_values import (
 
 # The part between "://" and "@" of an address with a password.
 _LOGIN = re.compile(
-    r"://(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+    r"(?:://|\bsips?:)(?P<user>[^\s:/?#\"'<>\[\]{}$@]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
 )
 _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(
@@ -31,9 +31,12 @@ _ANY_HOST = re.compile(
 _DRIVER_LOGIN = re.compile(
     r"(?:\A|[\"'`=\s])(?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z"
 )
-_HOST_LOGIN = re.compile(r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.]))")
+_HOST_LOGIN = re.compile(
+    r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.])|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])|sips?\.|(?:db|mysql|redis|mongo|mq)[\w-]{0,20}\.)"
+)
 _LOGIN_BEFORE_HOST = re.compile(
-    r"(?:\A|[\s\"'`=])[A-Za-z][\w.-]{0,40}:(?P<password>[^\s\"'`<>{}:@/]{6,64})\Z"
+    r"(?:\A|[\s\"'`=])(?:[\w.-]{1,40}[/\\])?[A-Za-z][\w.-]{0,40}:[\"']?"
+    r"(?P<password>[^\s\"'`<>{}:@/]{6,64})[\"']?\Z"
 )
 """`ann:…@host:3306` without a scheme."""
 
@@ -68,7 +71,7 @@ def find_url_passwords(text: str) -> Iterator[Span]:
                 continue
         if is_password(login["password"]):
             yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-    if "://" not in text:
+    if "://" not in text and "sip" not in text:
         return
     for match in _LOGIN.finditer(text):
         password, host = match["password"], match["host"].lower()
