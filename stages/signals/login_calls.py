@@ -141,9 +141,7 @@ _STATEMENTS = _shapes(
         "digest-key ": rf"digest-key [0-9]{{1,3}} md5 (?:[07] )?{_LOOSE}",
         "ication-key ": rf"ication-key (?:[07] )?{_LOOSE}",
         "community ": rf"(?:(?<=snmp-server )|(?<=ro)|(?<=rw))community (?:string )?{_LOOSE}",
-        "createuser ": (
-            rf"createuser \S{{1,40}} (?:md5|sha\S{{0,4}}) {_LOOSE}"
-        ),
+        "createuser ": (rf"createuser \S{{1,40}} (?:md5|sha\S{{0,4}}) {_LOOSE}"),
         "authtok": rf"authtok\s?[=:]\s?{_SURE}",
         "psksecret ": rf"psksecret {_LOOSE}",
         " on >": rf" on >{_LOOSE}",
@@ -157,9 +155,7 @@ _STATEMENTS = _shapes(
         "/login ": rf"(?<![\w/])/login {_LOOSE}",
         "/register ": rf"(?<![\w/])/register {_LOOSE}",
         "/oper ": rf"(?<![\w/])/oper {_WHO} {_LOOSE}",
-        "login ": (
-            rf"(?-i:(?<=[0-9] )LOGIN) \"?{_WHO}\"? {_LOOSE}"
-        ),
+        "login ": (rf"(?-i:(?<=[0-9] )LOGIN) \"?{_WHO}\"? {_LOOSE}"),
         "log in ": rf"log in (?:as|with|using) {_WHO}(?: ?[/:] ?| (?:with|and|using|password) ){_LOOSE}",
         "sign in ": rf"sign in (?:as|with|using) {_WHO}(?: ?[/:] ?| (?:with|and|using|password) ){_LOOSE}",
         "protect": rf"protect[ (][\"'](?P<loose>[^\s\"']{{8,64}})",
@@ -232,7 +228,9 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         _shapes(
             **{"enable secret": rf"enable secret {_LOOSE}"},
             secret=rf"secret [0589] {_SURE}",
-            **{"*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"},
+            **{
+                "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"
+            },
             username=rf"{_CISCO}secret (?:[05789] )?{_SURE}",
         ),
     ),

@@ -73,7 +73,27 @@ _FOREIGN = (
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
     "|".join(
         f"(?<={word})"
-        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my", "ssh", "remote", "proxy", "relay", "imap", "ldap", "vpn", "vnc", "wifi", "wlan"]
+        for word in [
+            "user",
+            "db",
+            "root",
+            "admin",
+            "mail",
+            "smtp",
+            "ftp",
+            "sql",
+            "my",
+            "ssh",
+            "remote",
+            "proxy",
+            "relay",
+            "imap",
+            "ldap",
+            "vpn",
+            "vnc",
+            "wifi",
+            "wlan",
+        ]
     )
 )
 _HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
@@ -114,7 +134,13 @@ _FOREIGN_HINTS = (
     *(("\0", "pasahitza"), ("ø", "kodeord"), ("õ", "parool"), ("ž", "slaptažod"), ("ð", "lykilor")),
     *(("ê", "wagwoord"), ("ë", "fjalëkalim"), ("\0", "neno la siri"), ("\0", "laluan")),
     *(("п", "пасс"), ("қ", "құпия"), ("ü", "tzwerkschl")),
-    *(("ü", "zugangscode"), ("\0", "chiave di rete"), ("é", "clé wi"), ("é", "clé wpa"), ("é", "code d")),
+    *(
+        ("ü", "zugangscode"),
+        ("\0", "chiave di rete"),
+        ("é", "clé wi"),
+        ("é", "clé wpa"),
+        ("é", "code d"),
+    ),
     *(("パ", "パス"), ("提", "提取码"), ("প", "পাসওয়ার্ড"), ("க", "கடவுச்சொல்"), ("ప", "పాస్")),
     *(("پ", "پاس"), ("ر", "رمز عبور"), ("گ", "گذرواژه"), ("ا", "الرقم السري"), ("ا", "باسورد")),
     *(("პ", "პაროლი"), ("գ", "գաղտնաբառ")),
@@ -418,7 +444,7 @@ _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
 
-_OPTIONS = re.compile(r"=[^\s,=()\"']{1,40},\Z")
+_OPTIONS = re.compile(r"(?:=[^\s,=()\"']{1,40}|:[0-9]{2,5}),\Z")
 """An option before in a list without blanks, as of `mount`: `username=ann,`."""
 
 

@@ -20,7 +20,7 @@ from stages.signals.secret_values import (
 
 # The part between "://" and "@" of an address with a password.
 _LOGIN = re.compile(
-    r"(?:://|\bsips?:)(?P<user>[^\s:/?#\"'<>\[\]{}$@]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+    r"(?:://|\b(?:sips?|turns?):)(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
 )
 _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(
@@ -32,7 +32,7 @@ _DRIVER_LOGIN = re.compile(
     r"(?:\A|[\"'`=\s])(?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z"
 )
 _HOST_LOGIN = re.compile(
-    r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.])|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])|sips?\.|(?:db|mysql|redis|mongo|mq)[\w-]{0,20}\.)"
+    r"@(?=(?://)?[\w.-]{1,80}:[0-9]{2,5}(?![\w.])|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])|sips?\.|(?:db|mysql|redis|mongo|mq)[\w-]{0,20}\.)"
 )
 _LOGIN_BEFORE_HOST = re.compile(
     r"(?:\A|[\s\"'`=])(?:[\w.-]{1,40}[/\\])?[A-Za-z][\w.-]{0,40}:[\"']?"
@@ -43,7 +43,7 @@ _LOGIN_BEFORE_HOST = re.compile(
 _ORACLE_BEFORE_HOST = re.compile(
     r"(?:\A|[\s\"'`=])[A-Za-z][\w$]{0,30}/(?P<password>[^\s\"'`<>{}:@/]{8,64})\Z"
 )
-_ORACLE_PORT = re.compile(r"[\w.-]{1,80}:15[0-9]{2}")
+_ORACLE_PORT = re.compile(r"(?://)?[\w.-]{1,80}:15[0-9]{2}")
 """Oracle's way: `ann/…@host:1521`."""
 
 _DRIVER_REACH = 132
@@ -54,6 +54,7 @@ _LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 def find_url_passwords(text: str) -> Iterator[Span]:
     """The password of each `scheme://user:password@host`."""
+    yield from _find_proxies(text)
     if "@" not in text:
         return
     for sign in ("@tcp(", "@(", "@unix(", "@/"):
@@ -71,7 +72,7 @@ def find_url_passwords(text: str) -> Iterator[Span]:
                 continue
         if is_password(login["password"]):
             yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-    if "://" not in text and "sip" not in text:
+    if not any(sign in text for sign in ("://", "sip", "turn:")):
         return
     for match in _LOGIN.finditer(text):
         password, host = match["password"], match["host"].lower()
@@ -84,6 +85,24 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         ):
             continue
         yield Span(*match.span("password"), "url_password", "<secret:url_password>")
+
+
+_PROXY = re.compile(
+    r":[0-9]{2,5}:[A-Za-z][\w.-]{1,40}:(?P<password>[^\s:@/\"'<>|]{6,64})[\"']?,?(?=\s|\Z)"
+)
+_PROXY_HOST = re.compile(
+    r"(?:\A|[\s\"'])(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,10})\Z"
+)
+
+
+def _find_proxies(text: str) -> Iterator[Span]:
+    """The passwords in lists of proxies: `host:port:ann:…`."""
+    for match in _PROXY.finditer(text) if ":" in text else ():
+        password = match["password"]
+        if is_strong_password(password) and _PROXY_HOST.search(
+            text, max(0, match.start() - 100), match.start()
+        ):
+            yield Span(*match.span("password"), "url_password", "<secret:url_password>")
 
 
 def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
