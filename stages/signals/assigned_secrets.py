@@ -51,8 +51,10 @@ _SERVICE = (
 """Whole words: a value before is none, so a search does not try each part of it as one."""
 
 _SCHEME = (
-    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate|Client-ID|Bot"
-    r"|Zoho-oauthtoken|PVEAPIToken=[\w.@!-]{1,60}=)(?:(?:\\?\s|&nbsp;|%20|\+){1,2}|(?<==))(?:[\"'] ?[+.&] ?[\"'])?"
+    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate"
+    r"|Client-ID|Bot"
+    r"|Zoho-oauthtoken|PVEAPIToken=[\w.@!-]{1,60}=)(?:(?:\\?\s|&nbsp;|%20|\+){1,2}|(?<==))(?:"
+    r"[\"'] ?[+.&] ?[\"'])?"
 )
 """Schemes of HTTP's `Authorization`, and the plus of `"Bearer " + "…"`."""
 

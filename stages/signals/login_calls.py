@@ -29,7 +29,8 @@ _PAIR = (
 )
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
-    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/"
+    rf"|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -40,13 +41,13 @@ def _shapes(**shapes: str) -> _Shapes:
     return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
 
 
-_FLAG = re.compile(r" (?:-(?:-(?:\w{3,5}-)?(?:user|creds)|[pPuUawbhScCAXkK])|/p:)")
+_FLAG = re.compile(r" (?:-(?:-(?:\w{3,5}-)?(?:user|creds)|[pPuUawbhSAXkK])|/p:)")
 _COMMANDS = _shapes(
     **{
         "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?(?:{_WHO})?:{_SURE}",
         "creds": rf"creds[ =][\"']?{_WHO}:{_SURE}",
         " -a ": rf" -a [\"']?{_WHO}:{_LOOSE}",
-        "user ": rf"(?<=-)user [\"']?[^\s:\"'`/|.]{{1,40}}:{_LOOSE}",
+        "-user ": rf"-user [\"']?[^\s:\"'`/|.]{{1,40}}:{_LOOSE}",
         "mysql": rf"mysql\w*\s[^\n|;]{{0,80}}?\s(?-i:-p){_SURE}",
         "zip ": rf"zip (?:-[\w-]{{1,12}} ){{0,3}}(?-i:-P) ?{_SURE}",
         "7z": rf"7za? (?:[\w.*/-]{{1,40}} ){{1,3}}?(?-i:-p){_SURE}",
@@ -85,6 +86,7 @@ _CALLS = _shapes(
         "connect(": rf"connect{_THREE}",
         ".connect(": rf"(?:(?<=wlan)|(?<=wifi)|(?<=sta_if)|(?<=station)).connect{_TWO}",
         ".basic(": rf"\.basic{_TWO}",
+        "protect": r"protect[ (][\"'](?P<loose>[^\s\"']{8,64})",
         "bcrypt.": rf"bcrypt\.\w{{2,20}}\(\s?b?{_LITERAL}",
         "_bind": rf"_bind\w{{0,4}}\((?:{_ARGUMENT}, ?){{1,2}}{_LITERAL}",
         "ftp(": rf"ftp{_THREE}",
@@ -117,7 +119,10 @@ _STATEMENTS = _shapes(
         r" [\"']?(?P<sure>[^\s\"'`<>|/]{6,64})",
         "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
         "securestring": rf"securestring (?:-String )?(?!-[A-Za-z]){_SURE}",
-        "login": rf"(?<!no)login{_STATED}",
+        "login": (
+            rf"(?<!no)login(?:{_STATED}|(?<=[^\w/]/login) (?P<of_user>[^\s\"'`<>|]{{8,64}})"
+            rf"|(?-i:(?<=[0-9] LOGIN)) \"?{_WHO}\"? \"?(?P<using>[^\s\"'`<>|]{{8,64}}))"
+        ),
         "cred": rf"cred{_STATED}",
         "inlog": rf"inlog{_STATED}",
         "account": (
@@ -137,36 +142,20 @@ _STATEMENTS = _shapes(
         "schtasks": rf"schtasks [^\n]{{0,160}}?/rp {_LOOSE}",
         "snmp-server": rf"snmp-server user [^\n]{{0,60}}? auth (?:md5|sha)[\w-]{{0,4}} {_LOOSE}",
         "isakmp key": rf"isakmp key (?:[06] )?{_LOOSE}",
-        "-server ": rf"(?:(?<=radius)|(?<=tacacs))-server [^\n]{{0,80}}?\b(?:key|secret) (?:[07] )?{_LOOSE}",
-        "digest-key ": rf"digest-key [0-9]{{1,3}} md5 (?:[07] )?{_LOOSE}",
-        "ication-key ": rf"ication-key (?:[07] )?{_LOOSE}",
+        "-server ": rf"(?:(?<=radius)|(?<=tacacs))-server [^\n]{{0,80}}?\b(?:key|secret) "
+        rf"(?:[07] )?{_LOOSE}",
         "community ": rf"(?:(?<=snmp-server )|(?<=ro)|(?<=rw))community (?:string )?{_LOOSE}",
-        "createuser ": (rf"createuser \S{{1,40}} (?:md5|sha\S{{0,4}}) {_LOOSE}"),
-        "authtok": rf"authtok\s?[=:]\s?{_SURE}",
-        "psksecret ": rf"psksecret {_LOOSE}",
         " on >": rf" on >{_LOOSE}",
-        ": eap ": rf": eap [\"'](?P<sure>[^\s\"']{{6,64}})[\"']",
-        ": xauth ": rf": xauth [\"'](?P<sure>[^\s\"']{{6,64}})[\"']",
-        "static:": rf"static:{_WHO}:{_SURE}",
-        "auth ": rf"auth (?:(?-i:(?<=AUTH ))(?:default )?{_LOOSE}|[\"']?{_WHO}:(?P<of_user>[^\s\"'`<>|]{{8,64}}))",
-        "u/p": rf"u/p\s?[:=]\s?{_WHO}\s?[/:]\s?{_SURE}",
+        "auth ": rf"auth (?:(?-i:(?<=AUTH ))(?:default )?{_LOOSE}|"
+        rf"[\"']?{_WHO}:(?P<of_user>[^\s\"'`<>|]{{8,64}}))",
+        "-key ": rf"(?:(?<=digest)-key [0-9]{{1,3}} md5|(?<=tication)-key) (?:[07] )?{_LOOSE}",
         "access code": rf"access code(?: is|:) {_LOOSE}",
-        "wireless.": rf"wireless\.[^\s=]{{1,40}}\.key=[\"']?{_SURE}",
-        "/login ": rf"(?<![\w/])/login {_LOOSE}",
-        "/register ": rf"(?<![\w/])/register {_LOOSE}",
-        "/oper ": rf"(?<![\w/])/oper {_WHO} {_LOOSE}",
-        "login ": (rf"(?-i:(?<=[0-9] )LOGIN) \"?{_WHO}\"? {_LOOSE}"),
-        "log in ": rf"log in (?:as|with|using) {_WHO}(?: ?[/:] ?| (?:with|and|using|password) ){_LOOSE}",
-        "sign in ": rf"sign in (?:as|with|using) {_WHO}(?: ?[/:] ?| (?:with|and|using|password) ){_LOOSE}",
-        "protect": rf"protect[ (][\"'](?P<loose>[^\s\"']{{8,64}})",
+        "log in ": rf"log in (?:as|with|using) {_WHO}(?: ?[/:] ?| (?:with|and|using"
+        rf"|password) ){_LOOSE}",
         "connect ": (
-            rf"connect (?:to \w{{1,20}} user \w{{1,30}} using [\"']?(?P<using>[^\s\"'`<>|]{{6,64}})"
-            rf"|[\w$]{{1,30}}/(?P<loose>[^\s@\"'/]{{8,64}})(?=@|\s|\Z))"
+            r"connect (?:to \w{1,20} user \w{1,30} using [\"']?(?P<using>[^\s\"'`<>|]{6,64})"
+            r"|[\w$]{1,30}/(?P<loose>[^\s@\"'/]{8,64})(?=@|\s|\Z))"
         ),
-        "conn ": r"conn [\w$]{1,30}/(?P<loose>[^\s@\"'/]{8,64})(?=@|\s|\Z)",
-        "target ": r"target [\w$]{1,30}/(?P<loose>[^\s@\"'/]{8,64})(?=@|\s|\Z)",
-        "userid=": r"userid=[\w$]{1,30}/(?P<loose>[^\s@\"'/]{8,64})(?=@|\s|\Z)",
-        "pdp ": r"pdp [\w$]{1,30}/(?P<loose>[^\s@\"'/]{8,64})(?=@|\s|\Z)",
         "shared-key": rf"shared-key[ =](?:ascii-text |local |remote )?{_LOOSE}",
         "wpa": rf"wpa[23]?(?:[ -]psk)?[ -](?:key|psk|passphrase)\s?[:=]\s?{_LOOSE}",
         "sqlplus": (r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})(?=\s|\Z)"),
@@ -183,13 +172,13 @@ _STATEMENTS = _shapes(
         "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
         "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
         "ascii 0": rf"ascii 0 {_SURE}",
-        "nickserv": rf"nickserv(?::| identify| register)(?: identify)? (?:[\w-]{{1,20}} (?!\S{{1,40}}@))?{_SURE}",
+        "nickserv": rf"nickserv(?::| identify| register)(?: identify)? "
+        rf"(?:[\w-]{{1,20}} (?!\S{{1,40}}@))?{_SURE}",
         ":5432:": f":5432:{_PGPASS}",
         ":3306:": f":3306:{_PGPASS}",
         ":*:": rf":\*:{_PGPASS}",
         "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
         "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
-        "tpd ": rf"(?:(?<=l2)|(?<=pp))tpd {_SURE}[\"']?[ \t]{{1,8}}[\"']?[*0-9]",
         '"*" "': r'"\*" "(?P<sure>[^\s"]{6,64})"[ \t]{1,8}"?[*0-9]',
         '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }
@@ -201,7 +190,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         "pass",
         _shapes(
             **{
-                "passwd -": rf"passwd (?:-\w )?-\w{{0,4}}b\w{{0,3}} (?:\S{{1,60}} )?[^\s-]\S{{0,40}} {_SURE}",
+                "passwd -": rf"passwd (?:-\w )?-\w{{0,4}}b\w{{0,3}} "
+                rf"(?:\S{{1,60}} )?[^\s-]\S{{0,40}} {_SURE}",
                 "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
                 "the pass is": rf"the pass is {_LOOSE}",
                 "pass for ": (
@@ -229,7 +219,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
             **{"enable secret": rf"enable secret {_LOOSE}"},
             secret=rf"secret [0589] {_SURE}",
             **{
-                "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"
+                "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*"
+                rf"|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"
             },
             username=rf"{_CISCO}secret (?:[05789] )?{_SURE}",
         ),
@@ -260,7 +251,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         _shapes(
             **{
                 "jwt.": (
-                    r"jwt\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}]{0,200}\}|[\w.$\[\]()\"']{1,60})"
+                    r"jwt\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}]{0,200}\}"
+                    r"|[\w.$\[\]()\"']{1,60})"
                     rf",\s{{0,20}}{_LITERAL}"
                 ),
             }
@@ -284,7 +276,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         "|",
         _shapes(
             echo=(
-                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?[\"']? ?\| ?(?:sudo )?"
+                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?"
+                r"[\"']? ?\| ?(?:sudo )?"
                 r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd)"
             ),
         ),
@@ -412,7 +405,8 @@ def find_piped(text: str, place: int) -> Iterator[Span]:
 
 
 _CUT = re.compile(
-    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|(?:\*\*"
+    r"|__)(?=[.,;:)]{0,2}\Z)"
     r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\|\Z|\Z"
 )
 

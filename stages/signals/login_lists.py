@@ -18,11 +18,8 @@ _OF_MAIL = re.compile(
 )
 _BEGINS_WITH_USER = re.compile(r"(?:\A|\n)[ \t>*-]{0,6}[A-Za-z0-9][\w.+-]{0,40}\Z")
 _LONGEST_USER = 48
-_OF_ACCOUNT = re.compile(
-    r"(?:\A|(?<=\n))[ \t]{0,4}(?:root|admin|administrator|ubuntu|deploy|postgres|oracle|guest|support"
-    r"|backup|service|sysadmin|operator|testuser|ftpuser|webmaster|git|jenkins)"
-    r":(?P<password>[^\s@:;|/\"'<>]{8,40})[ \t]{0,4}(?=\r?\n|\Z)"
-)
+_ACCOUNTS = ("root:", "admin:")
+_OF_ACCOUNT = re.compile(r"\w{4,5}:(?P<password>[^\s@:;|/\"'<>]{8,40})[ \t]{0,4}(?=\r?\n|\Z)")
 _REPOSITORY = re.compile(r"(?:\A|\n)[ \t]{0,6}git\Z")
 
 
@@ -36,8 +33,13 @@ def find_listed_logins(text: str) -> Iterator[Span]:
             if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
                 yield from _read_login(match)
         place = text.find("@", place + 1)
-    for match in _OF_ACCOUNT.finditer(text) if ":" in text else ():
-        yield from _read_login(match)
+    for account in _ACCOUNTS:
+        place = text.find(account)
+        while place >= 0:
+            match = _OF_ACCOUNT.match(text, place)
+            if match is not None and not text[text.rfind("\n", 0, place) + 1 : place].strip():
+                yield from _read_login(match)
+            place = text.find(account, place + 1)
 
 
 def _read_login(match: re.Match[str]) -> Iterator[Span]:

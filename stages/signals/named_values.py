@@ -36,7 +36,8 @@ _SIGN = (
 _VERBS = (
     r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
     r"|c['\u2019]est|sera"
-    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|és|е|είναι|yra|është|ir|هي|هو|היא|הוא|это|этот|hai|hain|है|ni"
+    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|és|е|είναι|yra|është"
+    r"|ir|هي|هو|היא|הוא|это|этот|hai|hain|है|ni"
     r"|adalah|là)(?!\w)"
     r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
 )
@@ -77,13 +78,15 @@ ASSIGNS = (
 )
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
-    rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?=b?(?:{_QUOTES}))"
+    rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))"
+    rf"|\(\s{{0,3}}(?=b?(?:{_QUOTES}))"
     r"|(?-i:(?<=[A-Z])),\s{0,12}(?=[\"'])"
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
 FIELD = (
     rf"(?:{QUOTE})?(?:[\s,;>]{{0,8}}|\n[ ]{{8,40}})(?:</(?:name|key)>\s{{0,40}})?"
-    r"(?:[\"'<]?(?<![^\W_])(?:parameter_?value|value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
+    r"(?:[\"'<]?(?<![^\W_])(?:parameter_?value|value|default|val|content|data|string|with)"
+    r"[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"
 """A variable of Terraform: `variable "password" { default = "…" }`."""

@@ -51,9 +51,12 @@ _OF_APPLICATION = "|".join(
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|code ?words?(?= ?[:=]| (?:is|was) )"
-    r"|passwrd|pasword|psswd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?:(?<![a-z!])|(?<=sta)|(?<=wifi)|(?<=wpa))psk(?![a-z])"
+    r"|passwrd|pasword|psswd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?:(?<![a-z!])|(?<=sta)|(?<=wifi)"
+    r"|(?<=wpa))psk(?![a-z])"
     r"|(?<=auth_)pass|(?:(?<=bind)|(?<=root))pw(?![a-z])"
-    rf"|(?<![a-z_-])secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    rf"|(?<![a-z_-])secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|"
+    rf"(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])"
+    rf"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
@@ -64,11 +67,14 @@ _FOREIGN = (
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
     r"|패스워드"
     r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
-    r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}|lykilorð(?:ið)?"
+    r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}"
+    r"|lykilorð(?:ið)?"
     r"|[wv]agwoord|fjalëkalim\w{0,2}|neno la siri|laluan|пасс(?!\w)|құпия ?сөз"
     r"|parola d['’]ordine|chiave di rete|tzwerkschlüssel|zugangscode|(?<=解凍)パス|提取码"
-    r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი|գաղտնաբառ"
-    r"|code (?:du )?wi-?fi|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
+    r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
+    r"|գաղտնաբառ"
+    r"|code (?:du )?wi-?fi|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
+    r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
     "|".join(
@@ -99,51 +105,20 @@ _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".for
 _HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
-_FOREIGN_HINTS = (
-    *(
-        ("é", "mdp"),
-        ("ü", "nnwort"),
-        ("ñ", "contrase"),
-        ("ó", "clave"),
-        ("ã", "senha"),
-        ("è", "parol"),
-    ),
-    *(
-        ("ě", "heslo"),
-        ("ł", "hasł"),
-        ("ł", "haslo"),
-        ("ş", "şifre"),
-        ("ş", "sifre"),
-        ("ø", "adgangsk"),
-    ),
-    *(("ä", "salasan"), ("ö", "lösenord"), ("ó", "jelsz"), ("п", "парол"), ("л", "лозинк")),
-    *(("密", "密码"), ("密", "密碼"), ("口", "口令"), ("パ", "パスワード"), ("暗", "暗証番号")),
-    *(
-        ("비", "비밀번호"),
-        ("비", "비번"),
-        ("암", "암호"),
-        ("패", "패스워드"),
-        ("κ", "κωδικ"),
-        ("ك", "كلمة"),
-        ("ס", "סיסמ"),
-    ),
-    *(("\0", "code word"), ("\0", "codeword"), ("\0", "pasword"), ("\0", "psswd")),
-    *(("é", "code wifi"), ("é", "code wi-fi"), ("é", "code du wi")),
-    *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
-    *(("ž", "lozink"), ("č", "geslo"), ("à", "contrasenya"), ("ñ", "contrasinal")),
-    *(("\0", "pasahitza"), ("ø", "kodeord"), ("õ", "parool"), ("ž", "slaptažod"), ("ð", "lykilor")),
-    *(("ê", "wagwoord"), ("ë", "fjalëkalim"), ("\0", "neno la siri"), ("\0", "laluan")),
-    *(("п", "пасс"), ("қ", "құпия"), ("ü", "tzwerkschl")),
-    *(
-        ("ü", "zugangscode"),
-        ("\0", "chiave di rete"),
-        ("é", "clé wi"),
-        ("é", "clé wpa"),
-        ("é", "code d"),
-    ),
-    *(("パ", "パス"), ("提", "提取码"), ("প", "পাসওয়ার্ড"), ("க", "கடவுச்சொல்"), ("ప", "పాస్")),
-    *(("پ", "پاس"), ("ر", "رمز عبور"), ("گ", "گذرواژه"), ("ا", "الرقم السري"), ("ا", "باسورد")),
-    *(("პ", "პაროლი"), ("գ", "գաղտնաբառ")),
+_FOREIGN_HINTS = tuple(
+    pair.split("=")
+    for pair in (
+        "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifre|"
+        "ş=sifre|ø=adgangsk|ä=salasan|ö=lösenord|ó=jelsz|п=парол|л=лозинк|密=密码|密=密碼|口=口令|"
+        "パ=パスワード|暗=暗証番号|비=비밀번호|비=비번|암=암호|패=패스워드|κ=κωδικ|ك=كلمة|ס=סיסמ|\0=code word|"
+        "\0=codeword|\0=pasword|\0=psswd|é=code wifi|é=code wi-fi|é=code du wi|ậ=mật khẩu|"
+        "ร=รหัสผ่าน|प=पासवर्ड|ă=parol|\0=sandi|ž=lozink|č=geslo|à=contrasenya|"
+        "ñ=contrasinal|\0=pasahitza|ø=kodeord|õ=parool|ž=slaptažod|ð=lykilor|ê=wagwoord|"
+        "ë=fjalëkalim|\0=neno la siri|\0=laluan|п=пасс|қ=құпия|ü=tzwerkschl|ü=zugangscode|"
+        "\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|প=পাসওয়ার্ড|"
+        "க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|პ=პაროლი|"
+        "գ=գաղտնաբառ"
+    ).split("|")
 )
 """Those of other languages, and a character that a longer text of the language has."""
 
@@ -152,7 +127,8 @@ _SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""
 
 _FOR = (
-    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor|k|ke|za|за"
+    r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
+    r"|k|ke|za|за"
     r"|til|till|för|pro)"
     r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?"
     r"| de l['\u2019][^\s:=,;|\"'<>{}]{1,16}+)?"
@@ -168,9 +144,11 @@ _LEADERS = r"[ .]{0,2}\.{3,60}[ :]{1,3}|\]:? |\s{1,4}(?:/t )?REG_SZ\s{1,4}(?:/d 
 _VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
-    rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}|{CELL}|{_LEADERS})"
+    rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}"
+    rf"|{CELL}|{_LEADERS})"
     rf"|(?P<verb>[\"\'\u201d)]?{VERB})"
-    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)|[ \t]{{3,24}}(?=[\"'])"
+    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)"
+    rf"|[ \t]{{3,24}}(?=[\"'])"
     r"|(?<=[码碼ド])(?=[!-~])))"
     rf"{_VALUE}",
     re.IGNORECASE,
@@ -247,7 +225,8 @@ _LOGIN_ABOVE = re.compile(
 """The field of a login right before a `secret`, which is its password then."""
 
 _SHARED_ABOVE = re.compile(
-    r"(?<![a-z])(?:radius|tacacs|ipsec|ike|l2tp|pptp|asterisk)(?![a-z])|\bclient [\w.:/-]{1,60}\s?\{"
+    r"(?<![a-z])(?:radius|tacacs|ipsec|ike|l2tp|pptp|asterisk)(?![a-z])"
+    r"|\bclient [\w.:/-]{1,60}\s?\{"
     r"|\bipaddr ?=|\btype ?= ?(?:friend|peer|user)\b|manager\.conf",
     re.IGNORECASE,
 )
@@ -318,7 +297,8 @@ _COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
 _NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
 _SECOND_ARGUMENT = re.compile(r"\\?[\"'],")
 _USER_AND_PASSWORD = re.compile(
-    r"(?:user|(?:user|login|id|usuario|usuário|utilisateur|benutzer|utente|kullanıcı|логин|帐号|账号|帳號|用户名)"
+    r"(?:user|(?:user|login|id|usuario|usuário|utilisateur|benutzer|utente|kullanıcı|логин|帐号"
+    r"|账号|帳號|用户名)"
     r"(?: ?name)?\s?[/&:+|]\s?)\Z",
     re.IGNORECASE,
 )
@@ -377,7 +357,8 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
 _STDIN = "password-stdin"
 _ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
 _QUESTION = re.compile(
-    r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"
+    r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
+    r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"
 )
 _ASKS = re.compile(
     r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l"
