@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
-from stages.signals.login_lists import find_listed_logins
 from stages.signals.named_values import (
     ARGUMENT,
     ASSIGNS,
@@ -198,7 +197,6 @@ def find_named_passwords(text: str) -> Iterator[Span]:
                 yield from _find_elsewhere(text, place, name.end())
             place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered)
-    yield from find_listed_logins(text)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
             if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
