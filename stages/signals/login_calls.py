@@ -120,7 +120,7 @@ _STATEMENTS = _shapes(
         "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
         "securestring": rf"securestring (?:-String )?(?!-[A-Za-z]){_SURE}",
         "login": (
-            rf"(?<!no)login(?:{_STATED}|(?<=[^\w/]/login) (?P<of_user>[^\s\"'`<>|]{{8,64}})"
+            rf"(?<!no)login(?:{_STATED}|(?<=[^\w/]/login) (?P<of_user>[^\s=\"'`<>|]{{8,64}})"
             rf"|(?-i:(?<=[0-9] LOGIN)) \"?{_WHO}\"? \"?(?P<using>[^\s\"'`<>|]{{8,64}}))"
         ),
         "cred": rf"cred{_STATED}",
