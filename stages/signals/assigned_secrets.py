@@ -51,23 +51,25 @@ _SERVICE = (
 """Whole words: a value before is none, so a search does not try each part of it as one."""
 
 _SCHEME = (
-    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate)"
-    r"(?:\s|&nbsp;){1,2}(?:[\"'] ?[+.&] ?[\"'])?"
+    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate"
+    r"|Client-ID|Bot"
+    r"|Zoho-oauthtoken|PVEAPIToken=[\w.@!-]{1,60}=)(?:(?:\\?\s|&nbsp;|%20|\+){1,2}|(?<==))(?:"
+    r"[\"'] ?[+.&] ?[\"'])?"
 )
 """Schemes of HTTP's `Authorization`, and the plus of `"Bearer " + "…"`."""
 
 _NAMED = re.compile(
     rf"(?P<name>{NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
-    rf"|{VERB})(?P<scheme>{_SCHEME})?"
-    r"|(?<=bearer) ?[\"'] ?[+.&] ?(?=[\"'])|[ \u00a0\t]{1,2})"
+    rf"|[)）]?{VERB})(?P<scheme>{_SCHEME})?"
+    r"|(?<=bearer)(?: ?[\"'] ?[+.&] ?(?=[\"'])|\\ |%20)|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE}{{1,2}})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
 _CALLED = re.compile(
     r"(?:jwt\.(?:sign|verify|encode|decode)|create_?hmac|hmac\.new|fernet|aes\.new|secretkeyspec"
     r"|(?:client|bot|discord)\.(?:login|run|start)|set_?(?:api_?)?(?:key|token|secret)"
-    r"|(?:vault|sonar)[. ]login|app_?id|sonar\.token|login\((?:api_?)?(?:key|token))"
+    r"|(?:vault|sonar)[. ]login|oauth2(?=\()|app_?id|sonar\.token|login\((?:api_?)?(?:key|token))"
     rf"(?:\([^()\n]{{0,60}}?|{QUOTE}?\s?[=: ]\s?)b?(?P<quote>{QUOTE})?\Z",
     re.IGNORECASE,
 )
@@ -98,6 +100,11 @@ _NUMBERED = re.compile(r"[A-Za-z0-9]{40}(?:[0-9a-f]{8})?")
 _LONGEST_NUMBER = 12
 """Tokens of Laravel's Sanctum have the number of their row before them: `1234|…`."""
 
+_HTTPIE_BEFORE = re.compile(
+    r"(?:-A ?|--auth-type[ =])bearer (?:[^\n|;]{0,60}? )?(?:-a ?|--auth[ =])[\"']?\Z"
+)
+"""The flags of HTTPie: `http -A bearer -a …`."""
+
 _BASIC_BEFORE = re.compile(
     r"(?:authorization\W{1,12}basic\s{1,2}|\bbasic\s(?:[\"'] ?[+.] ?[\"'])?"
     r"|(?<![a-z])auth[\"']?\s?[:=]\s?[\"']?)\Z",
@@ -109,6 +116,7 @@ _PRINTED_LOGINS = ("Aladdin:open sesame", "Aladdin:OpenSesame", "test:123£")
 """Examples of RFC 7617, of RFC 2617 and of pages about it."""
 
 
+_ENCODED_SCHEME = re.compile(r"(?:Bearer|Token)%20", re.IGNORECASE)
 _LEAD_CHARACTERS = string.ascii_letters + string.digits + "!#$%&*+./?@^_~-"
 _LONGEST_LEAD = 40
 """What a value may have before the run of letters and digits in it."""
@@ -181,6 +189,8 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     first = start - min(_LONGEST_LEAD, len(before) - len(before.rstrip(_LEAD_CHARACTERS)))
     if text.startswith("=3D", first - 1):  # Quoted-printable writes `=` so.
         first += 2
+    scheme = _ENCODED_SCHEME.match(text, first)
+    first = scheme.end() if scheme else first
     value = _read_value(text, first)
     if value is None or _CUT_TOKEN.match(value) or value.startswith(PUBLISHED):
         return
@@ -191,6 +201,9 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if _BASIC_BEFORE.search(before[-_LONGEST_BASIC:]) and _is_login(value):
+        yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+        return
+    if is_hinted and _HTTPIE_BEFORE.search(before) and is_opaque(value):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
     if not looks_secret(value):

@@ -29,7 +29,8 @@ _PAIR = (
 )
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
-    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/"
+    rf"|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -40,22 +41,24 @@ def _shapes(**shapes: str) -> _Shapes:
     return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
 
 
-_FLAG = re.compile(r" (?:-(?:-user|[pPuUawbhSAXkK])|/p:)")
+_FLAG = re.compile(r" (?:-(?:-(?:\w{3,5}-)?(?:user|creds)|[pPuUawbhSAXkK])|/p:)")
 _COMMANDS = _shapes(
     **{
         "curl": rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?(?:{_WHO})?:{_SURE}",
+        "creds": rf"creds[ =][\"']?{_WHO}:{_SURE}",
+        " -a ": rf" -a [\"']?{_WHO}:{_LOOSE}",
+        "-user ": rf"-user [\"']?[^\s:\"'`/|.]{{1,40}}:{_LOOSE}",
         "mysql": rf"mysql\w*\s[^\n|;]{{0,80}}?\s(?-i:-p){_SURE}",
         "zip ": rf"zip (?:-[\w-]{{1,12}} ){{0,3}}(?-i:-P) ?{_SURE}",
         "7z": rf"7za? (?:[\w.*/-]{{1,40}} ){{1,3}}?(?-i:-p){_SURE}",
         "rar ": rf"rar (?:[\w.*/-]{{1,60}} ){{1,3}}?(?-i:-h?p){_SURE}",
         "pass:": rf"pass:{_SURE}",
-        "htpasswd": rf"htpasswd -\w{{0,3}}b\w{{0,3}} \S{{1,60}} \S{{1,40}} {_SURE}",
         "docker login": rf"docker login [^\n|;]{{0,80}}?(?-i:-p) {_SURE}",
         "redis-cli": rf"redis-cli [^\n|;]{{0,60}}?(?-i:-a) {_SURE}",
         "mongo": rf"mongo\w{{0,8}} [^\n|;]{{0,80}}?(?-i:-p) ?{_SURE}",
         "ldap": rf"ldap\w{{1,10}} [^\n|;]{{0,120}}?(?-i:-w) {_SURE}",
         "sqlcmd": rf"sqlcmd [^\n|;]{{0,80}}?(?-i:-P) ?{_SURE}",
-        "smbclient": rf"smbclient [^\n|;]{{0,80}}?(?-i:-U) ?[\"']?[^\s%\"']{{1,40}}%{_SURE}",
+        " -u ": rf" (?-i:-U) [\"']?[^\s%\"']{{1,40}}%{_SURE}",
         "plink": rf"plink [^\n|;]{{0,80}}?-pw {_SURE}",
         "lftp": rf"lftp [^\n|;]{{0,40}}?-u [\"']?[^\s,]{{1,40}},{_SURE}",
         " -u": (
@@ -65,14 +68,15 @@ _COMMANDS = _shapes(
         "--user": (
             rf"--user(?:name)?[ =][\"']?{_WHO}[\"']? (?:[^\n|;]{{0,60}}? )?(?-i:-p|-P) ?{_SURE}"
         ),
-        "snmp": rf"snmp\w{{1,8}} [^\n|;]{{0,80}}?(?-i:-[AX]) {_SURE}",
+        "snmp": rf"snmp\w{{0,8}} [^\n|;]{{0,80}}?(?-i:-[AXcC]) {_SURE}",
+        " -x ": rf" (?-i:-A \S{{6,64}}(?: -[xa] \w{{2,7}})? -X) {_SURE}",
         "openssl ": rf"openssl [^\n|;]{{0,80}}? (?-i:-k|-K) {_SURE}",
         "freerdp": rf"freerdp [^\n|;]{{0,80}}?/p:{_SURE}",
     }
 )
 """Commands whose password follows a flag: searched where any of the flags is."""
 
-_QUOTED_ARGUMENTS = ('("', "('", '")', "')")
+_QUOTED_ARGUMENTS = ('("', "('", '")', "')", '".to', '(b"')
 _TWO = rf"\({_ARGUMENT}, ?{_LITERAL}"
 _THREE = rf"\({_ARGUMENT}, ?{_ARGUMENT}, ?{_LITERAL}"
 _CALLS = _shapes(
@@ -80,6 +84,11 @@ _CALLS = _shapes(
         "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
         "mysqli(": rf"mysqli{_THREE}",
         "connect(": rf"connect{_THREE}",
+        ".connect(": rf"(?:(?<=wlan)|(?<=wifi)|(?<=sta_if)|(?<=station)).connect{_TWO}",
+        ".basic(": rf"\.basic{_TWO}",
+        "protect": r"protect[ (][\"'](?P<loose>[^\s\"']{8,64})",
+        "bcrypt.": rf"bcrypt\.\w{{2,20}}\(\s?b?{_LITERAL}",
+        "_bind": rf"_bind\w{{0,4}}\((?:{_ARGUMENT}, ?){{1,2}}{_LITERAL}",
         "ftp(": rf"ftp{_THREE}",
         "plainauth(": rf"plainauth{_THREE}",
         "login(": rf"login{_THREE}",
@@ -110,7 +119,10 @@ _STATEMENTS = _shapes(
         r" [\"']?(?P<sure>[^\s\"'`<>|/]{6,64})",
         "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
         "securestring": rf"securestring (?:-String )?(?!-[A-Za-z]){_SURE}",
-        "login": rf"(?<!no)login{_STATED}",
+        "login": (
+            rf"(?<!no)login(?:{_STATED}|(?<=[^\w/]/login) (?P<of_user>[^\s=\"'`<>|]{{8,64}})"
+            rf"|(?-i:(?<=[0-9] LOGIN)) \"?{_WHO}\"? \"?(?P<using>[^\s\"'`<>|]{{8,64}}))"
+        ),
         "cred": rf"cred{_STATED}",
         "inlog": rf"inlog{_STATED}",
         "account": (
@@ -130,7 +142,21 @@ _STATEMENTS = _shapes(
         "schtasks": rf"schtasks [^\n]{{0,160}}?/rp {_LOOSE}",
         "snmp-server": rf"snmp-server user [^\n]{{0,60}}? auth (?:md5|sha)[\w-]{{0,4}} {_LOOSE}",
         "isakmp key": rf"isakmp key (?:[06] )?{_LOOSE}",
-        "shared-key": rf"shared-key (?:ascii-text |local |remote )?{_LOOSE}",
+        "-server ": rf"(?:(?<=radius)|(?<=tacacs))-server [^\n]{{0,80}}?\b(?:key|secret) "
+        rf"(?:[07] )?{_LOOSE}",
+        "community ": rf"(?:(?<=snmp-server )|(?<=ro)|(?<=rw))community (?:string )?{_LOOSE}",
+        " on >": rf" on >{_LOOSE}",
+        "auth ": rf"auth (?:(?-i:(?<=AUTH ))(?:default )?{_LOOSE}|"
+        rf"[\"']?{_WHO}:(?P<of_user>[^\s\"'`<>|]{{8,64}}))",
+        "-key ": rf"(?:(?<=digest)-key [0-9]{{1,3}} md5|(?<=tication)-key) (?:[07] )?{_LOOSE}",
+        "access code": rf"access code(?: is|:) {_LOOSE}",
+        "log in ": rf"log in (?:as|with|using) {_WHO}(?: ?[/:] ?| (?:with|and|using"
+        rf"|password) ){_LOOSE}",
+        "connect ": (
+            r"connect (?:to \w{1,20} user \w{1,30} using [\"']?(?P<using>[^\s\"'`<>|]{6,64})"
+            r"|[\w$]{1,30}/(?P<loose>[^\s@\"'/]{8,64})(?=@|\s|\Z))"
+        ),
+        "shared-key": rf"shared-key[ =](?:ascii-text |local |remote )?{_LOOSE}",
         "wpa": rf"wpa[23]?(?:[ -]psk)?[ -](?:key|psk|passphrase)\s?[:=]\s?{_LOOSE}",
         "sqlplus": (r"sqlplus (?:-\w{1,8} )?[^\s/]{1,40}/(?P<sure>[^\s@\"'/]{6,64})(?=\s|\Z)"),
         "chpasswd:": (
@@ -146,12 +172,14 @@ _STATEMENTS = _shapes(
         "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
         "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
         "ascii 0": rf"ascii 0 {_SURE}",
-        "nickserv": rf"nickserv(?::| identify)(?: identify)? (?:[\w-]{{1,20}} )?{_SURE}",
+        "nickserv": rf"nickserv(?::| identify| register)(?: identify)? "
+        rf"(?:[\w-]{{1,20}} (?!\S{{1,40}}@))?{_SURE}",
         ":5432:": f":5432:{_PGPASS}",
         ":3306:": f":3306:{_PGPASS}",
         ":*:": rf":\*:{_PGPASS}",
         "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
         "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
+        '"*" "': r'"\*" "(?P<sure>[^\s"]{6,64})"[ \t]{1,8}"?[*0-9]',
         '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }
 )
@@ -162,10 +190,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         "pass",
         _shapes(
             **{
-                "assword": (
-                    r"assword[:?]?[^\n]{0,12}[\"']\s?\{?\s{0,8}send(?:line)? (?:-- )?\""
-                    r"(?P<sure>[^\s\"\\]{6,64})"
-                ),
+                "passwd -": rf"passwd (?:-\w )?-\w{{0,4}}b\w{{0,3}} "
+                rf"(?:\S{{1,60}} )?[^\s-]\S{{0,40}} {_SURE}",
                 "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
                 "the pass is": rf"the pass is {_LOOSE}",
                 "pass for ": (
@@ -177,6 +203,11 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
                 "change_password": rf"change_password {_WHO} {_SURE}",
                 "storepass": rf"storepass(?:word)?[ =:]{{1,3}}{_SURE}",
                 "keypass": rf"keypass(?:word)?[ =:]{{1,3}}{_SURE}",
+                "emailandpassword(": rf"emailandpassword\((?:{_ARGUMENT}, ?){{1,2}}{_LITERAL}",
+                "password_": rf"password_(?:hash|verify)\({_LITERAL}",
+                "make_password(": rf"make_password\({_LITERAL}",
+                "auth_password(": rf"auth_password{_THREE}",
+                "strcmp(": rf"strcmp\(\s?\w{{0,12}}(?:pass\w{{0,6}}|pwd?), ?{_LITERAL}",
                 "{password,": rf"\{{password, ?{_LITERAL}",
                 "username": rf"{_CISCO}password (?:[05789] )?{_SURE}",
             }
@@ -187,7 +218,32 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         _shapes(
             **{"enable secret": rf"enable secret {_LOOSE}"},
             secret=rf"secret [0589] {_SURE}",
+            **{
+                "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*"
+                rf"|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"
+            },
             username=rf"{_CISCO}secret (?:[05789] )?{_SURE}",
+        ),
+    ),
+    (
+        "assword",
+        _shapes(
+            assword=(
+                r"assword[:?]?[^\n]{0,12}[\"']\s?\{?\s{0,8}send(?:line)? (?:-- )?\""
+                r"(?P<sure>[^\s\"\\]{6,64})"
+            ),
+        ),
+    ),
+    ("loginmodule", _shapes(user_=rf"(?<=\s)user_\w{{1,30}}=[\"']{_SURE}")),
+    ("ftp", _shapes(user=r"(?<=\n)user [\w.@-]{1,40} (?P<loose>[^\s\"'`<>|]{8,64})(?=\r?\n)")),
+    (
+        "credential",
+        _shapes(
+            **{
+                "y.credentials": rf"(?<=securit)y\.credentials[\"']?\s?[=:,]\s?{_SURE}",
+                "y_credentials": rf"(?<=securit)y_credentials[\"']?\s?[=:,]\s?{_SURE}",
+                "bindcredential": rf"bindcredentials?\s?[=:]\s?{_SURE}",
+            }
         ),
     ),
     (
@@ -195,7 +251,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         _shapes(
             **{
                 "jwt.": (
-                    r"jwt\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}]{0,200}\}|[\w.$\[\]()\"']{1,60})"
+                    r"jwt\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}]{0,200}\}"
+                    r"|[\w.$\[\]()\"']{1,60})"
                     rf",\s{{0,20}}{_LITERAL}"
                 ),
             }
@@ -219,7 +276,8 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         "|",
         _shapes(
             echo=(
-                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})[\"']? ?\| ?(?:sudo )?"
+                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?"
+                r"[\"']? ?\| ?(?:sudo )?"
                 r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd)"
             ),
         ),
@@ -301,6 +359,9 @@ def _has_two_digits(value: str) -> bool:
     )
 
 
+_LOOSE_GROUPS = ("loose", "of_user", "using")
+"""Values that must stand out of prose."""
+
 _SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
 
 
@@ -313,14 +374,24 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     after = text[begin + len(value) : begin + len(value) + 1]
     if is_quoted and after not in ('"', "'", "\\"):
         return
-    is_found = is_password(value) and (group != "loose" or is_strong_password(value))
-    is_found = is_found or (group == "loose" and (is_phrase(value) or _has_two_digits(value)))
+    is_loose = group in _LOOSE_GROUPS
+    is_found = is_password(value) and (not is_loose or is_strong_password(value))
+    is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
         is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))
         is_found = is_found or (is_quoted and is_chosen_number(value))
     if is_found:
         yield Span(begin, begin + len(value), "password", "<secret:password>")
+        yield from _find_repeated(text, begin + len(value), value)
+
+
+def _find_repeated(text: str, end: int, value: str) -> Iterator[Span]:
+    """The same password right after the first, where a program wants it twice."""
+    for joint in ("\\n", " "):
+        if text.startswith(joint + value, end):
+            start = end + len(joint)
+            yield Span(start, start + len(value), "password", "<secret:password>")
 
 
 def find_piped(text: str, place: int) -> Iterator[Span]:
@@ -334,8 +405,9 @@ def find_piped(text: str, place: int) -> Iterator[Span]:
 
 
 _CUT = re.compile(
-    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
-    r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|(?:\*\*"
+    r"|__)(?=[.,;:)]{0,2}\Z)"
+    r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\|\Z|\Z"
 )
 
 

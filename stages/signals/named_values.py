@@ -36,11 +36,12 @@ _SIGN = (
 _VERBS = (
     r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
     r"|c['\u2019]est|sera"
-    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|это|этот|hai|hain|है|ni"
+    r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|és|е|είναι|yra|është"
+    r"|ir|هي|هو|היא|הוא|это|этот|hai|hain|है|ni"
     r"|adalah|là)(?!\w)"
     r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
 )
-_WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
+_WORDS = r"(?:[ \u00a0](?:[ld]['\u2019])?[^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
 _JOINING_SIGN = re.compile(r"[^\w. \u00a0\t/+-]|[^\x00-\x7f\u00a0]| - ")
 _JOINING_WORDS = re.compile(
     r"(?:is|are|was|be|to|now|currently|still|same|ist|war|lautet|lauten|est"
@@ -63,8 +64,8 @@ def may_join(between: str) -> bool:
 VERB = (
     rf"(?:`?{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)"
     r"(?:[ \u00a0\n]{1,2}|(?<=:)\n[ \t]{1,8})"
-    r"|(?:[ \u00a0][^\W\d_]{2,16}+){1,2} [=\u2013\u2014-] "
-    r"|(?:是|为|為|は|が|を|改成了?|改为|设置?为|設定為|默认为?) ?「?|「)"
+    r"|(?:[ \u00a0][^\W\d_]{1,16}+){1,4} [=\u2013\u2014-] "
+    r"|(?:是|为|為|は|が|を|改成了?|改为|设置?为|設定為|默认为?|คือ) ?「?|「)"
 )
 """Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
 languages: `password for the guest wifi is`."""
@@ -77,13 +78,15 @@ ASSIGNS = (
 )
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
-    rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))|\(\s{{0,3}}(?={_QUOTES})"
+    rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))"
+    rf"|\(\s{{0,3}}(?=b?(?:{_QUOTES}))"
     r"|(?-i:(?<=[A-Z])),\s{0,12}(?=[\"'])"
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
 FIELD = (
     rf"(?:{QUOTE})?(?:[\s,;>]{{0,8}}|\n[ ]{{8,40}})(?:</(?:name|key)>\s{{0,40}})?"
-    r"(?:[\"'<]?(?<![^\W_])(?:value|default|val|content|data|string|with)[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
+    r"(?:[\"'<]?(?<![^\W_])(?:parameter_?value|value|default|val|content|data|string|with)"
+    r"[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"
 """A variable of Terraform: `variable "password" { default = "…" }`."""
@@ -92,7 +95,7 @@ TAG_END = (
     r"[\"']?[^<>\n]{0,40}>\s{0,40}(?:<!\[CDATA\[|<(?:string|value|code|kbd|b|td|span|strong|data)"
     r"[^<>\n]{0,40}>){0,2}\s{0,2}"
 )
-CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\*\*)?"
+CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</(?:t[dh]|dt)>\s{0,20}<(?:t[dh]|dd)>)[ \t]{0,20}(?:\*\*)?"
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\|=?|\?\?=?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
@@ -110,12 +113,19 @@ _MOST_ROWS, _LONGEST_ROW = 50, 1000
 """Rows of a table, and characters of a row, over which the head of a column is searched."""
 
 _SEPARATORS = "|\t;,"
+_WIDE_SEPARATORS = (("!!", "||"), ("||", "|"), (" & ", "&"))
+"""Between the cells of a head and of the rows below it, in wikis and LaTeX."""
+
+_BORDER = re.compile(r"\s*(?:[+|-][-+=|:]{2,200}|\\[a-z]+rule|\\hline|\|-)\s*\Z")
+_CELL_APART = re.compile(r"[^\s|]+(?: [^\s|]+)*")
+_TAGGED_CELL = re.compile(r"<t[hd]\b[^<>\n]{0,60}>\s{0,20}(?P<cell>[^<>\n]{0,80}?)\s{0,20}</t[hd]>")
 _HEAD_LINE = re.compile(
     r"(?:\|[\w \t\"'`*./#()-]{0,60})+\|?\s*\Z"
-    r"|[\w\"'`*#][\w \"'`*./#-]{0,40}(?:[|\t;,][\w \"'`*./#()-]{1,40})+\s*\Z"
+    r"|[ \t]{0,8}[\w\"'`*#][\w \"'`*./#-]{0,40}(?:[|\t;,][\w \"'`*./#()-]{1,40})+\s*\Z"
 )
 _NO_HEAD = re.compile(r"\s*(?:import|from|return|global|nonlocal|del|print|def|var|let|const)\b")
 _RULE = re.compile(r"[|\s:+-]{3,}\Z")
+_LONGEST_HEAD = 24
 _BARE_CELL = re.compile(r"(?:[\s\"'`]|\*\*)*(.*?)(?:[\s\"'`]|\*\*)*\Z", re.DOTALL)
 _INSERT = re.compile(
     r"insert\s+(?:\w{1,10}\s+)?into\s+[\w.\"`\[\]]{1,80}\s{0,4}\((?P<columns>[^()]{1,500})\)\s{0,9}"
@@ -160,16 +170,27 @@ def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:
     begin = text.rfind("\n", max(0, place - _LONGEST_ROW), place) + 1
     end = text.find("\n", place, place + _LONGEST_ROW)
     head = text[begin : max(end, begin)]
+    if "<t" in head:
+        yield from _find_tagged(text, place)
+        return
     separator = next((sign for sign in _SEPARATORS if sign in head), "")
+    wide = next((one for one in _WIDE_SEPARATORS if one[0] in head), None)
+    if wide is not None or (not separator and "  " in head):
+        yield from _find_apart(text, place, begin, end, *(wide or ("", "")))
+        return
     if not separator or not _HEAD_LINE.match(head) or _NO_HEAD.match(head):
         return
     above = text[text.rfind("\n", max(0, begin - _LONGEST_ROW), max(0, begin - 1)) + 1 : begin]
-    if separator in above:
+    if separator in above and not _BORDER.match(above):
         return
     column, count = text.count(separator, begin, place), head.count(separator)
     for _ in range(_MOST_ROWS):
         begin, end = end + 1, text.find("\n", end + 1, end + 1 + _LONGEST_ROW)
         line = text[begin : end if end >= 0 else begin + _LONGEST_ROW]
+        if _BORDER.match(line):
+            if end < 0:
+                return
+            continue
         if line.count(separator) != count:
             return
         cells = line.split(separator)
@@ -179,6 +200,55 @@ def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:
             yield first, first + len(cell[1])
         if end < 0:
             return
+
+
+def _find_apart(
+    text: str, place: int, begin: int, end: int, head_sign: str, row_sign: str
+) -> Iterator[tuple[int, int]]:
+    """Cells below the head at `place` where two blanks or more, or doubled signs, part cells."""
+
+    def split(line: str, sign: str) -> list[tuple[int, int]]:
+        if not sign:
+            return [cell.span() for cell in _CELL_APART.finditer(line)]
+        body = line.strip().strip("|!\\").strip()
+        offset, cells = line.find(body), []
+        for part in body.split(sign):
+            cell = part.strip(" \t*`'")
+            first = offset + (part.find(cell) if cell else 0)
+            cells.append((first, first + len(cell)))
+            offset += len(part) + len(sign)
+        return cells
+
+    heads = split(text[begin:end], head_sign)
+    if len(heads) < 2 or any(last - first > _LONGEST_HEAD for first, last in heads):
+        return
+    column = sum(last <= place - begin for first, last in heads)
+    for _ in range(_MOST_ROWS):
+        begin, end = end + 1, text.find("\n", end + 1, end + 1 + _LONGEST_ROW)
+        line = text[begin : end if end >= 0 else begin + _LONGEST_ROW]
+        if not _BORDER.match(line) and not _RULE.match(line):
+            cells = split(line, row_sign)
+            if len(cells) != len(heads):
+                return
+            yield begin + cells[column][0], begin + cells[column][1]
+        if end < 0:
+            return
+
+
+def _find_tagged(text: str, place: int) -> Iterator[tuple[int, int]]:
+    """Cells of an HTML table below the head at `place`."""
+    begin = text.rfind("<tr", max(0, place - _LONGEST_ROW), place)
+    end = text.find("</tr>", place, place + _LONGEST_ROW)
+    if begin < 0 or end < 0 or "<td" in text[begin:end] or "<th" not in text[begin:end]:
+        return
+    column = len(_TAGGED_CELL.findall(text, begin, place))
+    for _ in range(_MOST_ROWS):
+        begin, end = end, text.find("</tr>", end + 1, end + _LONGEST_ROW)
+        if end < 0:
+            return
+        cells = list(_TAGGED_CELL.finditer(text, begin, end))
+        if column < len(cells):
+            yield cells[column].span("cell")
 
 
 def find_inserted(text: str) -> Iterator[tuple[str, int, int]]:

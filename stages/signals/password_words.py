@@ -16,19 +16,23 @@ from stages.signals.secret_values import has_joined_words, is_phrase
 USER_BEFORE = re.compile(
     r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
     r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
-    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\blogin [^\s]{1,40}\n\s{0,12}\Z",
+    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)"
+    r"(?:quote )?\Z",
     re.IGNORECASE,
 )
 SURE_VERBS = re.compile(
-    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah)\b|:|c.est"
+    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah|é|és|е"
+    r"|είναι|yra|është|هي|היא)\b|:|c.est"
     r"|(?<!\w)[èé](?!\w)",
     re.IGNORECASE,
 )
 
 _ASSIGNED = re.compile(rf"{ASSIGNS}\Z")
 _ABOUT_BEFORE = re.compile(
-    r"(?<![a-z])(?:forgot|reset|confirm|repeat|change|show|hide|wrong|invalid|incorrect|missing|require|enter|no"
-    r"|weak|strong|toggle|type|label|placeholder|name|for|id|text|title|message|error|hint|help|is|has"
+    r"(?<![a-z])(?:forgot|reset|confirm|repeat|change|show|hide|wrong|invalid|incorrect|missing"
+    r"|require|enter|no"
+    r"|weak|strong|toggle|type|label|placeholder|name|for|id|text|title|message|error|hint|help"
+    r"|is|has"
     r"|get|set|check|validate|verify|compare|match|hash)(?:ten|ed|s)?[\"':=<>_. -]{0,3}\Z",
     re.IGNORECASE,
 )

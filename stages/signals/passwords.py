@@ -50,61 +50,73 @@ _OF_APPLICATION = "|".join(
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
     r"|code ?words?(?= ?[:=]| (?:is|was) )"
-    r"|passwrd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?<![a-z!])psk(?![a-z])"
-    rf"|(?<![a-z_-])secret(?=[\"']?\s?[:=])|(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    r"|passwrd|pasword|psswd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?:(?<![a-z!])|(?<=sta)|(?<=wifi)"
+    r"|(?<=wpa))psk(?![a-z])"
+    r"|(?<=auth_)pass|(?:(?<=bind)|(?<=root))pw(?![a-z])"
+    rf"|(?<![a-z_-])secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|"
+    rf"(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])"
+    rf"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
-    r"|senhas?|парол[ьяеюи]\w{0,2}|密码|密碼|口令|パスワード|暗証番号|has[łl]o|hesl[oa]|jelsz[óo]\w{0,3}"
+    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl]o|hesl[oa]|jelsz[óo]\w{0,3}"
     r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
     r"|[şs]ifre(?:si|m|niz)?"
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
     r"|패스워드"
     r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
-    r"|code (?:du )?wi-?fi|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
+    r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}"
+    r"|lykilorð(?:ið)?"
+    r"|[wv]agwoord|fjalëkalim\w{0,2}|neno la siri|laluan|пасс(?!\w)|құпия ?сөз"
+    r"|parola d['’]ordine|chiave di rete|tzwerkschlüssel|zugangscode|(?<=解凍)パス|提取码"
+    r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
+    r"|գաղտնաբառ"
+    r"|code (?:du )?wi-?fi|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
+    r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
     "|".join(
         f"(?<={word})"
-        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my", "ssh"]
+        for word in [
+            "user",
+            "db",
+            "root",
+            "admin",
+            "mail",
+            "smtp",
+            "ftp",
+            "sql",
+            "my",
+            "ssh",
+            "remote",
+            "proxy",
+            "relay",
+            "imap",
+            "ldap",
+            "vpn",
+            "vnc",
+            "wifi",
+            "wlan",
+        ]
     )
 )
-_HINTS = ("pass", "pw", "psk", "pswd", "p/w", "htwoord", "secret")
+_HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
-_FOREIGN_HINTS = (
-    *(
-        ("é", "mdp"),
-        ("ü", "nnwort"),
-        ("ñ", "contrase"),
-        ("ó", "clave"),
-        ("ã", "senha"),
-        ("è", "parol"),
-    ),
-    *(
-        ("ě", "heslo"),
-        ("ł", "hasł"),
-        ("ł", "haslo"),
-        ("ş", "şifre"),
-        ("ş", "sifre"),
-        ("ø", "adgangsk"),
-    ),
-    *(("ä", "salasan"), ("ö", "lösenord"), ("ó", "jelsz"), ("п", "парол"), ("л", "лозинк")),
-    *(("密", "密码"), ("密", "密碼"), ("口", "口令"), ("パ", "パスワード"), ("暗", "暗証番号")),
-    *(
-        ("비", "비밀번호"),
-        ("비", "비번"),
-        ("암", "암호"),
-        ("패", "패스워드"),
-        ("κ", "κωδικ"),
-        ("ك", "كلمة"),
-        ("ס", "סיסמ"),
-    ),
-    *(("\0", "code word"), ("\0", "codeword")),
-    *(("é", "code wifi"), ("é", "code wi-fi"), ("é", "code du wi")),
-    *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
+_HINTS_OF_LANGUAGES = (
+    "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifre|"
+    "ş=sifre|ø=adgangsk|ä=salasan|ö=lösenord|ó=jelsz|п=парол|л=лозинк|密=密码|密=密碼|"
+    "口=口令|パ=パスワード|暗=暗証番号|비=비밀번호|비=비번|암=암호|패=패스워드|κ=κωδικ|"
+    "ك=كلمة|ס=סיסמ|\0=code word|\0=codeword|\0=pasword|\0=psswd|é=code wifi|é=code wi-fi|"
+    "é=code du wi|ậ=mật khẩu|ร=รหัสผ่าน|प=पासवर्ड|ă=parol|\0=sandi|ž=lozink|č=geslo|"
+    "à=contrasenya|ñ=contrasinal|\0=pasahitza|ø=kodeord|õ=parool|ž=slaptažod|ð=lykilor|"
+    "ê=wagwoord|ë=fjalëkalim|\0=neno la siri|\0=laluan|п=пасс|қ=құпия|ü=tzwerkschl|"
+    "ü=zugangscode|\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|"
+    "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
+    "პ=პაროლი|գ=գաղտնաբառ"
 )
+_FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""
 
 _ASCII_HINTS = (*_HINTS, *dict.fromkeys(hint for _, hint in _FOREIGN_HINTS if hint.isascii()))
@@ -113,6 +125,7 @@ _SHORT_TEXT = 1000
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
+    r"|k|ke|za|за"
     r"|til|till|för|pro)"
     r"(?:[ \u00a0](?!(?:user|login|account)\b)[^\s:=,;|\"'<>{}]{1,16}+){1,2}?"
     r"| de l['\u2019][^\s:=,;|\"'<>{}]{1,16}+)?"
@@ -122,12 +135,18 @@ _FOR = (
 _COMPARED = r"[\"'\])]{0,3}(?:\s?[!=]==?\s?|\.equals(?:IgnoreCase)?\(\s?)(?=[\"'])"
 """A name and the literal that a program compares it with: `password == "…"`."""
 
-_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?/ )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
+_LEADERS = r"[ .]{0,2}\.{3,60}[ :]{1,3}|\]:? |\s{1,4}(?:/t )?REG_SZ\s{1,4}(?:/d )?"
+"""Dots between a name and its value, a name in brackets, and the type in a registry of Windows."""
+
+_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
-    rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
-    rf"|(?P<verb>{VERB})"
-    rf"|(?P<plain>{_FOR}\s+-p\s?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)))"
+    rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}"
+    rf"|{CELL}|{_LEADERS})"
+    rf"|(?P<verb>[\"\'\u201d)]?{VERB})"
+    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)"
+    rf"|[ \t]{{3,24}}(?=[\"'])"
+    r"|(?<=[码碼ド])(?=[!-~])))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -201,6 +220,14 @@ _LOGIN_ABOVE = re.compile(
 )
 """The field of a login right before a `secret`, which is its password then."""
 
+_SHARED_ABOVE = re.compile(
+    r"(?<![a-z])(?:radius|tacacs|ipsec|ike|l2tp|pptp|asterisk)(?![a-z])"
+    r"|\bclient [\w.:/-]{1,60}\s?\{"
+    r"|\bipaddr ?=|\btype ?= ?(?:friend|peer|user)\b|manager\.conf",
+    re.IGNORECASE,
+)
+"""What servers and phones share a `secret` for."""
+
 _STORED = re.compile(r"\{(?:noop|plain|cleartext)\}", re.IGNORECASE)
 """How Spring and LDAP mark a password that is not hashed."""
 
@@ -227,6 +254,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         (match["name"] or "").lower() == "secret"
         and not _AN_APPLICATIONS.search(text, max(0, start - 10), start)
         and not _LOGIN_ABOVE.search(text, max(0, start - 80), start)
+        and not _SHARED_ABOVE.search(text, max(0, start - 160), start)
     ):
         return
     if match["firm"] and _joins_no_value(text, start, match["firm"]):
@@ -237,9 +265,9 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     if stored is not None:
         begin += stored.end()
     value = _KEYS_AFTER.sub("", match[group])
-    user, sign, password = value.partition(":")
-    if sign and _USER_AND_PASSWORD.match(text, max(0, start - 4), start + 3):
-        begin, value = begin + len(user) + 1, password
+    user = _USER_VALUE.match(value)
+    if user is not None and _USER_AND_PASSWORD.search(text, max(0, start - 16), start):
+        begin, value = begin + user.end(), value[user.end() :]
     if group == "bare":
         value = cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
@@ -264,8 +292,14 @@ _COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
 
 _NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
 _SECOND_ARGUMENT = re.compile(r"\\?[\"'],")
-_USER_AND_PASSWORD = re.compile(r"userpwd", re.IGNORECASE)
-"""curl's option takes both: `CURLOPT_USERPWD, "ann:…"`."""
+_USER_AND_PASSWORD = re.compile(
+    r"(?:user|(?:user|login|id|usuario|usuário|utilisateur|benutzer|utente|kullanıcı|логин|帐号"
+    r"|账号|帳號|用户名)"
+    r"(?: ?name)?\s?[/&:+|]\s?)\Z",
+    re.IGNORECASE,
+)
+_USER_VALUE = re.compile(r"[\w.@+-]{1,40}[:/|](?=.)")
+"""Fields of both: `CURLOPT_USERPWD, "ann:…"`, `user/password: ann/…`."""
 
 
 def _joins_no_value(text: str, start: int, firm: str) -> bool:
@@ -295,13 +329,13 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     if match["plain"] is not None:
         is_sure = (
             match["quoted"] is not None
-            or "-p" in match["plain"]
+            or " -" in match["plain"]
             or text.startswith(("--", "re"), max(0, match.start() - 2))
             or USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
-        is_sure = (
+        is_sure = match["verb"][0] not in "\"')\u201d" and (
             not match["name"]
             or match["quoted"] is not None
             or SURE_VERBS.search(match["verb"]) is not None
@@ -317,9 +351,10 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
 
 
 _STDIN = "password-stdin"
-_ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN})(?![a-z])", re.IGNORECASE)
+_ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
 _QUESTION = re.compile(
-    r"[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)[^\n]{0,20}\r?\n"
+    r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
+    r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"
 )
 _ASKS = re.compile(
     r"\b(?:what|whats|was|send|give|tell|need|remember|know|share|got|again|wie|quel|cu[aá]l"
@@ -347,7 +382,7 @@ def _find_elsewhere(text: str, start: int, end: int) -> Iterator[Span]:
         return
     answer = _ANSWER.match(text, question.end())
     line = text[text.rfind("\n", max(0, start - 80), start) + 1 : question.end()]
-    is_asked = _ASKS.search(line) is not None or len(line) <= _SHORT_QUESTION
+    is_asked = _ASKS.search(line) is not None or ("?" in line and len(line) <= _SHORT_QUESTION)
     if answer is None or not is_asked or _ABOUT_PASSWORDS.search(line):
         return
     if is_password(answer["answer"]):
@@ -386,7 +421,7 @@ _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
 
-_OPTIONS = re.compile(r"=[^\s,=()\"']{1,40},\Z")
+_OPTIONS = re.compile(r"(?:=[^\s,=()\"']{1,40}|:[0-9]{2,5}),\Z")
 """An option before in a list without blanks, as of `mount`: `username=ann,`."""
 
 

@@ -41,7 +41,7 @@ _NUMBERED = re.compile(
 """What people make of such a word where a number and a sign are wanted: `qwerty1663!`."""
 
 _REFERENCE = re.compile(
-    r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
+    r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data|static)(?:\+\w+)?:|https?(?::|%3a)"
     r"|enc[\[(]|(?-i:Ag[A-D])[A-Za-z0-9+/]{100}|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
     r"|(?:server|host|driver)=|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
     r"|settings\.",

@@ -1,4 +1,4 @@
-"""Passwords in addresses: `scheme://user:…@host`, and those of drivers without a scheme.
+"""Passwords in addresses: `scheme://user:…@host`, those without a scheme, and lists of logins.
 
 `ann:…@tcp(db:3306)/shop` (Go), `ann:…@host:3306`, `ann/…@host:1521` (Oracle). Hosts of examples
 make none. Time is linear in the text: what is matched has a bounded length.
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_words,
+    is_mixed,
     is_password,
     is_placeholder,
     is_strong_password,
@@ -20,7 +21,7 @@ from stages.signals.secret_values import (
 
 # The part between "://" and "@" of an address with a password.
 _LOGIN = re.compile(
-    r"://(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+    r"(?:://|\b(?:sips?|turns?):)(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
 )
 _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(
@@ -31,16 +32,19 @@ _ANY_HOST = re.compile(
 _DRIVER_LOGIN = re.compile(
     r"(?:\A|[\"'`=\s])(?P<user>[\w.-]{1,64}):(?P<password>[^\s\"'`<>{}]{3,64})\Z"
 )
-_HOST_LOGIN = re.compile(r"@(?=[\w.-]{1,80}:[0-9]{2,5}(?![\w.]))")
+_HOST_LOGIN = re.compile(
+    r"@(?=(?://)?[\w.-]{1,80}:[0-9]{2,5}(?![\w.])|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w.])|sips?\.|(?:db|mysql|redis|mongo|mq)[\w-]{0,20}\.)"
+)
 _LOGIN_BEFORE_HOST = re.compile(
-    r"(?:\A|[\s\"'`=])[A-Za-z][\w.-]{0,40}:(?P<password>[^\s\"'`<>{}:@/]{6,64})\Z"
+    r"(?:\A|[\s\"'`=])(?:[\w.-]{1,40}[/\\])?[A-Za-z][\w.-]{0,40}:[\"']?"
+    r"(?P<password>[^\s\"'`<>{}:@/]{6,64})[\"']?\Z"
 )
 """`ann:…@host:3306` without a scheme."""
 
 _ORACLE_BEFORE_HOST = re.compile(
     r"(?:\A|[\s\"'`=])[A-Za-z][\w$]{0,30}/(?P<password>[^\s\"'`<>{}:@/]{8,64})\Z"
 )
-_ORACLE_PORT = re.compile(r"[\w.-]{1,80}:15[0-9]{2}")
+_ORACLE_PORT = re.compile(r"(?://)?[\w.-]{1,80}:15[0-9]{2}")
 """Oracle's way: `ann/…@host:1521`."""
 
 _DRIVER_REACH = 132
@@ -51,6 +55,8 @@ _LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 def find_url_passwords(text: str) -> Iterator[Span]:
     """The password of each `scheme://user:password@host`."""
+    yield from _find_proxies(text)
+    yield from _find_listed_logins(text)
     if "@" not in text:
         return
     for sign in ("@tcp(", "@(", "@unix(", "@/"):
@@ -68,7 +74,7 @@ def find_url_passwords(text: str) -> Iterator[Span]:
                 continue
         if is_password(login["password"]):
             yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-    if "://" not in text:
+    if not any(sign in text for sign in ("://", "sip", "turn:")):
         return
     for match in _LOGIN.finditer(text):
         password, host = match["password"], match["host"].lower()
@@ -83,6 +89,24 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         yield Span(*match.span("password"), "url_password", "<secret:url_password>")
 
 
+_PROXY = re.compile(
+    r":[0-9]{2,5}:[A-Za-z][\w.-]{1,40}:(?P<password>[^\s:@/\"'<>|]{6,64})[\"']?,?(?=\s|\Z)"
+)
+_PROXY_HOST = re.compile(
+    r"(?:\A|[\s\"'])(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,10})\Z"
+)
+
+
+def _find_proxies(text: str) -> Iterator[Span]:
+    """The passwords in lists of proxies: `host:port:ann:…`."""
+    for match in _PROXY.finditer(text) if ":" in text else ():
+        password = match["password"]
+        if is_strong_password(password) and _PROXY_HOST.search(
+            text, max(0, match.start() - 100), match.start()
+        ):
+            yield Span(*match.span("password"), "url_password", "<secret:url_password>")
+
+
 def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
     """The passwords of addresses without a scheme before each `sign`."""
     place = text.find(sign)
@@ -94,3 +118,39 @@ def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
             if is_password(password) or is_chosen_words(password):
                 yield Span(*login.span("password"), "url_password", "<secret:url_password>")
         place = text.find(sign, place + 1)
+
+
+_OF_MAIL = re.compile(
+    r"@(?:[A-Za-z0-9-]{1,40}\.){1,3}[A-Za-z]{2,10}(?: ?[:|] ?|;)(?P<password>[^\s:;|/\"'<>]{8,40})"
+    r"[ \t]{0,4}(?=\r?\n|\Z)"
+)
+_BEGINS_WITH_USER = re.compile(r"(?:\A|\n)[ \t>*-]{0,6}[A-Za-z0-9][\w.+-]{0,40}\Z")
+_LONGEST_USER = 48
+_ACCOUNTS = ("root:", "admin:")
+_OF_ACCOUNT = re.compile(r"\w{4,5}:(?P<password>[^\s@:;|/\"'<>]{8,40})[ \t]{0,4}(?=\r?\n|\Z)")
+_REPOSITORY = re.compile(r"(?:\A|\n)[ \t]{0,6}git\Z")
+
+
+def _find_listed_logins(text: str) -> Iterator[Span]:
+    """The password of each line that is a login: a mail address or an account, and a password."""
+    place = text.find("@")
+    while place >= 0:
+        match = _OF_MAIL.match(text, place)
+        if match is not None:
+            before = text[max(0, place - _LONGEST_USER) : place]
+            if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
+                yield from _read_login(match)
+        place = text.find("@", place + 1)
+    for account in _ACCOUNTS:
+        place = text.find(account)
+        while place >= 0:
+            match = _OF_ACCOUNT.match(text, place)
+            if match is not None and not text[text.rfind("\n", 0, place) + 1 : place].strip():
+                yield from _read_login(match)
+            place = text.find(account, place + 1)
+
+
+def _read_login(match: re.Match[str]) -> Iterator[Span]:
+    value = match["password"]
+    if is_strong_password(value) and (":" in match[0] or is_mixed(value)):
+        yield Span(*match.span("password"), "password", "<secret:password>")
