@@ -66,7 +66,6 @@ _VERSION_WORDS = re.compile(
     r"|abschnitt"
     r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
     r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z|(?:版本|バージョン|버전)[号番호]?[\s:：は是]{0,2}\Z|version>\Z"
-    r""
     r"|(?<![:\w])(?!check/|host/|whois/|lookup/|tcp/|udp/)[A-Z][A-Za-z]{2,20}/\Z"
     r"|\.so\.\Z|[\w\])]==\Z|patch ?set \Z"
     r"|(?:driver|firmware|bios|chipset|codec) from (?:[0-9.]{3,24} to )?\Z"
