@@ -15,11 +15,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.broken_tokens import continue_lines, find_broken_tokens
+from stages.signals.literals import Literals, Pairs, find_pairs
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
@@ -40,10 +44,13 @@ from stages.signals.token_parts import find_parts, may_go_on
 from stages.signals.url_passwords import find_url_passwords
 from stages.signals.wallet_keys import find_key_arrays, find_wallet_key
 
-_SHORT, _LONGER = b"a" * 12, 16
-"""Runs that may begin a token in parts, and the characters of those that may hold a whole one."""
+_SHORTEST, _LONGER = 12, 16
+"""Characters of runs that may begin a token in parts, and of those that may hold a whole one."""
 
-_IN_RUN = bytes(ord("a" if is_in_run(byte) else " ") for byte in range(256))
+_NO_NAME = re.compile(rb"[a-z_/+-]*[A-Z0-9]")
+"""What sets a part of a token apart from `test_that_it_works`."""
+
+_IN_RUN = bytes(map(is_in_run, range(256)))
 _NEAR = 8
 """Characters before a run in which a digit makes it one that may hold a secret."""
 
@@ -54,8 +61,10 @@ _BEFORE = 20
 def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
     encoded = text.encode("utf-8", "surrogatepass")
+    pairs = find_pairs(encoded)
     spans = list(find_url_passwords(text))
-    for sort in INNER_KINDS:
+    for number in _INNER.choose(pairs):
+        sort = INNER_KINDS[number]
         if sort.literal in text:
             spans += _find_kind(text, sort, 0, len(text))
             if sort.label in _INNER_IN_PARTS:
@@ -66,7 +75,7 @@ def find_secrets(text: str) -> list[Span]:
             if not text[max(0, first - 1) : first].isalnum():
                 spans += _find_parts(text, first)
             first = text.find(literal, first + 1)
-    runs, short = _find_runs(text, encoded)
+    runs, short = _find_runs(text, encoded, pairs)
     for start in short:
         spans += _find_parts(text, start)
     for start, end in runs:
@@ -101,44 +110,63 @@ def find_secrets(text: str) -> list[Span]:
         if text.startswith("-", end - 9):
             spans += _find_mailgun_key(text, end)
     spans += find_broken_tokens(text, encoded)
-    spans += find_salts(text)
+    spans += find_salts(text, pairs)
     if "INSERT" in text or "insert" in text:
         spans += find_inserted_secrets(text)
-    spans += find_named_passwords(text)
+    spans += find_named_passwords(text, pairs)
     tag = make_tag("private_key")
     for places in (find_private_keys(text), find_key_arrays(text)):
         spans += [Span(*place, "private_key", tag) for place in places]
     return drop_overlaps(spans) if len(spans) > 1 else spans
 
 
-def _find_runs(text: str, encoded: bytes) -> tuple[list[tuple[int, int]], list[int]]:
+def _find_runs(
+    text: str, encoded: bytes, pairs: Pairs
+) -> tuple[list[tuple[int, int]], Sequence[int]]:
     """Places of runs that may hold a secret: those with a digit or with the literal of a kind.
 
-    And the places of shorter ones that begin as a token does.
+    And the places of others that begin as a token in parts does.
     """
-    marks = encoded.translate(_IN_RUN)
-    runs = list[tuple[int, int]]()
-    short, place = list[int](), marks.find(_SHORT)
-    while place >= 0:
-        end = marks.find(b" ", place)
-        end = end if end >= 0 else len(marks)
-        if end - place < _LONGER:
-            first = place + 2 * encoded.startswith(b"3D", place)
-            if encoded.startswith(_PARTED_BEGINNINGS.get(encoded[first : first + 2], b"\n"), first):
-                short.append(first)
-        else:
-            # A token in parts may have its first digit in the second one.
-            last = end + _NEAR if encoded[end : end + 1] == b"." else end
-            if _MAY_BE_SECRET.search(encoded, max(0, place - _NEAR), last):
-                runs.append((place, end))
-            elif encoded.startswith(
-                _PARTED_BEGINNINGS.get(encoded[place : place + 2], b"\n"), place
-            ):
-                short.append(place)
-        place = marks.find(_SHORT, end)
-    borders = to_character_offsets(text, encoded, [border for run in runs for border in run])
-    begins = to_character_offsets(text, encoded, short)
-    return list(zip(borders[::2], borders[1::2], strict=True)), list(begins)
+    values = np.frombuffer(encoded, np.uint8)
+    inside = np.frombuffer(b"\0" + encoded.translate(_IN_RUN) + b"\0", np.bool_)
+    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    starts, ends = edges[::2], edges[1::2]
+    is_long = ends - starts >= _SHORTEST
+    starts, ends = starts[is_long], ends[is_long]
+    # A token in parts may have its first digit in the second one.
+    goes_on = values[np.minimum(ends, len(values) - 1)] == ord(".")
+    signs = _find_signs(encoded, values, pairs)
+    within = np.searchsorted(signs, ends + _NEAR * goes_on) - np.searchsorted(signs, starts - _NEAR)
+    may_hold = (ends - starts >= _LONGER) & (within > 0)
+    edges = np.stack([starts[may_hold], ends[may_hold]], axis=1).ravel()
+    others = starts[~may_hold]
+    short = []
+    for place in others[_BEGINS_PARTED[values[others], values[others + 1]]].tolist():
+        first = place + 2 * encoded.startswith(b"3D", place)  # Of quoted-printable.
+        begins = _PARTED_BEGINNINGS.get(encoded[first : first + 2])
+        if begins and encoded.startswith(begins, first) and _NO_NAME.match(encoded, place):
+            short.append(first)
+    borders = to_character_offsets(text, encoded, edges.tolist())
+    runs = list(zip(borders[::2], borders[1::2], strict=True))
+    return runs, to_character_offsets(text, encoded, short)
+
+
+def _find_signs(
+    encoded: bytes, values: npt.NDArray[np.uint8], pairs: Pairs
+) -> npt.NDArray[np.intp]:
+    """Ascending places of what makes a run one that may hold a secret.
+
+    A digit, a literal, or a scheme of HTTP; of a hexadecimal token (`SK…`) digits are enough.
+    """
+    places = [match.start() for match in _AUTHORIZATION.finditer(encoded)]
+    for number in _SIGNS.choose(pairs):
+        literal = _SIGN_LITERALS[number].encode()
+        place = encoded.find(literal)
+        while place >= 0:
+            places.append(place)
+            place = encoded.find(literal, place + 1)
+    digits = np.flatnonzero(values - ord("0") < 10)
+    return np.sort(np.concatenate([digits, np.array(places, np.intp)])) if places else digits
 
 
 def _find_parts(text: str, start: int) -> Iterator[Span]:
@@ -192,20 +220,12 @@ def _find_mailgun_key(text: str, end: int) -> Iterator[Span]:
 
 
 _INNER_LITERALS = ("A" * 20, "com/services/T")
-_LITERALS = [sort.literal for sort in SECRET_KINDS]
-_MAY_BE_SECRET = re.compile(
-    "|".join(
-        [
-            "[0-9]",
-            "asic ",
-            "earer ",
-            "oken: ",
-            r"uth[\"']?\s?[:=]",
-            *(re.escape(one) for one in _LITERALS if len(one) > 2),
-        ]
-    ).encode()
+_SIGN_LITERALS = (
+    *("asic ", "earer ", "oken: "),
+    *(sort.literal for sort in SECRET_KINDS if len(sort.literal) > 2),
 )
-"""A digit, a literal, or a scheme of HTTP; of a hexadecimal token (`SK…`) digits are enough."""
+_SIGNS = Literals(_SIGN_LITERALS)
+_AUTHORIZATION = re.compile(rb"uth[\"']?\s?[:=]")
 
 _WITHIN = tuple(sort for sort in SECRET_KINDS if sort.begins or sort.literal in _INNER_LITERALS)
 """Kinds whose literal does not begin them; others are looked up by their first characters."""
@@ -216,6 +236,7 @@ for _sort in SECRET_KINDS + SERVICE_TOKENS:
         _BY_BEGINNING[_sort.literal[:2]].append(_sort)
 _TOKEN_BEGIN = re.compile(WORD_BEGIN + "[A-Za-z0-9][A-Za-z0-9/_.]")
 
+_INNER = Literals([sort.literal for sort in INNER_KINDS])
 _INNER_IN_PARTS = ("telegram_token", "azure_client_secret")
 _DOTTED = ("SG.", "hvs.", "dp.")
 """Literals with a point, which no run of letters and digits holds."""
@@ -238,3 +259,8 @@ _PARTED_BEGINNINGS = {
     )
     for begin, sorts in _PARTED.items()
 }
+_BEGINS_PARTED = np.zeros((256, 256), np.bool_)
+"""The two characters that such a token begins with, or what stands for a sign before it."""
+
+for _begin in (*_PARTED_BEGINNINGS, b"3D"):
+    _BEGINS_PARTED[_begin[0], _begin[1]] = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.literals import Literals, Pairs, fold_case
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_number,
@@ -285,8 +286,14 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
 )
 """The same, searched only in a text that has what all of a group have."""
 
-_RARE_SIGNS = "_*{(:"
-"""Signs that many texts lack: to look for one costs a tenth of a search of a word."""
+_OF_CALLS, _OF_COMMANDS = "a call with a literal", "a flag"
+_GATED_SHAPES = [
+    *(("", *one) for one in _STATEMENTS),
+    *((gate, *one) for gate, gated in _GATED for one in gated),
+    *((_OF_CALLS, *one) for one in _CALLS),
+    *((_OF_COMMANDS, *one) for one in _COMMANDS),
+]
+_HINTS = Literals([hint for _, hint, _ in _GATED_SHAPES])
 
 _PIPED = re.compile(
     r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
@@ -296,18 +303,16 @@ _PIPED = re.compile(
 _SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
 
 
-def find_login_calls(text: str, lowered: str) -> Iterator[Span]:
+def find_login_calls(text: str, lowered: str, pairs: Pairs) -> Iterator[Span]:
     """Passwords of commands and calls; `lowered` is the text in small letters, of equal length."""
-    shapes = _STATEMENTS
-    for gate, gated in _GATED:
-        if gate in lowered:
-            shapes += gated
-    if any(sign in text for sign in _QUOTED_ARGUMENTS):
-        shapes += _CALLS
     is_shell = _FLAG.search(text) is not None
-    absent = [sign for sign in _RARE_SIGNS if sign not in text]
-    for hint, shape in shapes + _COMMANDS if is_shell else shapes:
-        if any(sign in hint for sign in absent):
+    is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
+    gates = {"": True, _OF_CALLS: is_call, _OF_COMMANDS: is_shell}
+    for number in _HINTS.choose(fold_case(pairs)):
+        gate, hint, shape = _GATED_SHAPES[number]
+        if gate not in gates:
+            gates[gate] = gate in lowered
+        if not gates[gate]:
             continue
         place = lowered.find(hint)
         while place >= 0:

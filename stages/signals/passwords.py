@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from stages.signals.literals import Pairs
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
@@ -173,7 +174,7 @@ _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _SIGN = re.compile(r"[=:>-]")
 
 
-def find_named_passwords(text: str) -> Iterator[Span]:
+def find_named_passwords(text: str, pairs: Pairs) -> Iterator[Span]:
     """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
@@ -196,7 +197,7 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
             place = lowered.find(hint, place + 1)
-    yield from find_login_calls(text, lowered)
+    yield from find_login_calls(text, lowered, pairs)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
             if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):

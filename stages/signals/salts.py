@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.literals import Literals, Pairs
 from stages.signals.named_values import ASSIGNS, find_inserted
 from stages.signals.outputs import Span
 from stages.signals.secret_kinds import PUBLISHED
@@ -41,21 +42,11 @@ def find_inserted_secrets(text: str) -> Iterator[Span]:
                 yield Span(start, end, "assigned", "<secret:assigned>")
 
 
-_SALT_HINTS = (
-    "_KEY",
-    "_key",
-    "_SALT",
-    "_salt",
-    "SECRET",
-    "ecret",
-    "ValidationKey",
-    "_cookie",
-    "jwt.sign(",
-    "hmac.new(",
+_HINTS = (
+    *("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecret", "ValidationKey", "_cookie"),
+    *("jwt.sign(", "hmac.new("),
 )
-_RARE_SIGNS = frozenset("_(")
-"""Signs that a text without programs lacks: to look for one costs a tenth of a search of a word."""
-
+_LITERALS = Literals(_HINTS)
 _ASSIGNING = re.compile(r"[=:\"'(]")
 
 
@@ -66,10 +57,9 @@ def _find_all(text: str, literal: str) -> Iterator[int]:
         place = text.find(literal, place + 1)
 
 
-def find_salts(text: str) -> Iterator[Span]:
+def find_salts(text: str, pairs: Pairs) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
-    present = {sign for sign in _RARE_SIGNS if sign in text}
-    hints = [hint for hint in _SALT_HINTS if present.issuperset(_RARE_SIGNS & set(hint))]
+    hints = [_HINTS[number] for number in _LITERALS.choose(pairs)]
     for place in (place for hint in hints for place in _find_all(text, hint)):
         if not _ASSIGNING.search(text, place, place + 24):
             continue

@@ -22,7 +22,7 @@ from stages.signals.secret_values import is_placeholder, is_random
 
 _CHARACTER = r"(?:[A-Za-z0-9_~-]|%(?:2[BFbf]|3[Dd]))"
 _PART = re.compile(
-    r"(?:(?:%0[AD]|%20|\\[nrtz-]|\\u200[bd]|&#?\w{2,12};)++)?"
+    r"(?:[%&\\](?:(?<=%)(?:0[AD]|20)|(?<=\\)(?:[nrtz-]|u200[bd])|(?<=&)#?\w{2,12};))*+"
     rf"(?P<part>{_CHARACTER}(?:{_CHARACTER}|\.){{7,}}=?)"
 )
 _NAMES = re.compile(r"[\"']?\s?(?:[:=(]|<-)")

@@ -19,10 +19,15 @@ from stages.signals.secret_values import (
     says_password,
 )
 
-# The part between "://" and "@" of an address with a password.
-_LOGIN = re.compile(
-    r"(?:://|\b(?:sips?|turns?):)(?P<user>[^\s:/?#\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+_LOGIN, _CALL_LOGIN = (
+    re.compile(
+        rf"{scheme}(?P<user>[^\s:/?#\"'<>\[\]{{}}$]{{0,64}}):(?P<password>[^\s/?#\"'<>{{}}]{{3,64}})"
+        r"@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+    )
+    for scheme in ("://", r"\b(?:sips?|turns?):")
 )
+"""An address with a password up to its host, and one of a call."""
+
 _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(
     r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
@@ -74,9 +79,10 @@ def find_url_passwords(text: str) -> Iterator[Span]:
                 continue
         if is_password(login["password"]):
             yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-    if not any(sign in text for sign in ("://", "sip", "turn:")):
-        return
-    for match in _LOGIN.finditer(text):
+    matches = [*_LOGIN.finditer(text)]
+    if "sip" in text or "turn:" in text or "turns:" in text:
+        matches += _CALL_LOGIN.finditer(text)
+    for match in matches:
         password, host = match["password"], match["host"].lower()
         if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
             continue
@@ -133,20 +139,16 @@ _REPOSITORY = re.compile(r"(?:\A|\n)[ \t]{0,6}git\Z")
 
 def _find_listed_logins(text: str) -> Iterator[Span]:
     """The password of each line that is a login: a mail address or an account, and a password."""
-    place = text.find("@")
-    while place >= 0:
-        match = _OF_MAIL.match(text, place)
-        if match is not None:
-            before = text[max(0, place - _LONGEST_USER) : place]
-            if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
-                yield from _read_login(match)
-        place = text.find("@", place + 1)
+    for match in _OF_MAIL.finditer(text):
+        before = text[max(0, match.start() - _LONGEST_USER) : match.start()]
+        if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
+            yield from _read_login(match)
     for account in _ACCOUNTS:
         place = text.find(account)
         while place >= 0:
-            match = _OF_ACCOUNT.match(text, place)
-            if match is not None and not text[text.rfind("\n", 0, place) + 1 : place].strip():
-                yield from _read_login(match)
+            login = _OF_ACCOUNT.match(text, place)
+            if login is not None and not text[text.rfind("\n", 0, place) + 1 : place].strip():
+                yield from _read_login(login)
             place = text.find(account, place + 1)
 
 
