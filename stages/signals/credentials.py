@@ -62,7 +62,7 @@ def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
     encoded = text.encode("utf-8", "surrogatepass")
     pairs = find_pairs(encoded)
-    spans = list(find_url_passwords(text))
+    spans = list(find_url_passwords(text, pairs))
     for number in _INNER.choose(pairs):
         sort = INNER_KINDS[number]
         if sort.literal in text:

@@ -7,8 +7,9 @@ make none. Time is linear in the text: what is matched has a bounded length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from stages.signals.literals import Literals, Pairs
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_words,
@@ -58,13 +59,20 @@ _DRIVER_REACH = 132
 _LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 
-def find_url_passwords(text: str) -> Iterator[Span]:
-    """The password of each `scheme://user:password@host`."""
+_DRIVER_SIGNS, _ACCOUNTS = ("@tcp(", "@(", "@unix(", "@/"), ("root:", "admin:")
+_CALLS = ("sip:", "sips:", "turn:", "turns:")
+_SIGNS = (*_DRIVER_SIGNS, *_ACCOUNTS, *_CALLS)
+_LITERALS = Literals(_SIGNS)
+
+
+def find_url_passwords(text: str, pairs: Pairs) -> Iterator[Span]:
+    """The password of each `scheme://user:password@host`; `pairs` are those of the text."""
+    signs = [sign for sign in map(_SIGNS.__getitem__, _LITERALS.choose(pairs)) if sign in text]
     yield from _find_proxies(text)
-    yield from _find_listed_logins(text)
+    yield from _find_listed_logins(text, [sign for sign in signs if sign in _ACCOUNTS])
     if "@" not in text:
         return
-    for sign in ("@tcp(", "@(", "@unix(", "@/"):
+    for sign in (sign for sign in signs if sign in _DRIVER_SIGNS):
         yield from _find_driver_logins(text, sign)
     for match in _HOST_LOGIN.finditer(text):
         login = _LOGIN_BEFORE_HOST.search(
@@ -80,7 +88,7 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         if is_password(login["password"]):
             yield Span(*login.span("password"), "url_password", "<secret:url_password>")
     matches = [*_LOGIN.finditer(text)]
-    if "sip" in text or "turn:" in text or "turns:" in text:
+    if any(sign in _CALLS for sign in signs):
         matches += _CALL_LOGIN.finditer(text)
     for match in matches:
         password, host = match["password"], match["host"].lower()
@@ -132,18 +140,17 @@ _OF_MAIL = re.compile(
 )
 _BEGINS_WITH_USER = re.compile(r"(?:\A|\n)[ \t>*-]{0,6}[A-Za-z0-9][\w.+-]{0,40}\Z")
 _LONGEST_USER = 48
-_ACCOUNTS = ("root:", "admin:")
 _OF_ACCOUNT = re.compile(r"\w{4,5}:(?P<password>[^\s@:;|/\"'<>]{8,40})[ \t]{0,4}(?=\r?\n|\Z)")
 _REPOSITORY = re.compile(r"(?:\A|\n)[ \t]{0,6}git\Z")
 
 
-def _find_listed_logins(text: str) -> Iterator[Span]:
+def _find_listed_logins(text: str, accounts: Sequence[str]) -> Iterator[Span]:
     """The password of each line that is a login: a mail address or an account, and a password."""
     for match in _OF_MAIL.finditer(text):
         before = text[max(0, match.start() - _LONGEST_USER) : match.start()]
         if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
             yield from _read_login(match)
-    for account in _ACCOUNTS:
+    for account in accounts:
         place = text.find(account)
         while place >= 0:
             login = _OF_ACCOUNT.match(text, place)

@@ -1,4 +1,4 @@
-"""Of many literals those that a text may hold: none that it holds is missed, most others are left."""
+"""Of many literals those that a text may hold: none that it holds is missed, others are left."""
 
 from hypothesis import given
 from hypothesis import strategies as st
