@@ -1,0 +1,1 @@
+"""The seventeenth set of labelled texts for redaction: templates and the makers of their values."""
