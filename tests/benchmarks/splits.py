@@ -80,6 +80,10 @@ SIXTEENTH_BLIND_SEED = 45001
 """Seeds from here on draw from the sixteenth blind set (sixteenth_blind/), by three such writers:
 150 templates and more of each kind and sign, weighted as a crawl holds them."""
 
+SEVENTEENTH_BLIND_SEED = 48001
+"""Seeds from here on draw from the seventeenth blind set (seventeenth_blind/), by three further
+writers with the same task."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
