@@ -127,8 +127,8 @@ EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
 """RFC 3849."""
 
 _SEPARATORS = re.compile(r"[\W_]")
-_FICTION = re.compile(r"(?:1?[2-9][0-9]{2}|1)?55501[0-9]{2}|0?12345678?9?0?")
-"""North America's numbers for fiction, and digits in their order."""
+_FICTION = re.compile(r"(?:1?[2-9][0-9]{2}|1)?55501[0-9]{2}|0?1234567|[0-9]{0,5}12345678(?:90?)?")
+"""North America's numbers for fiction, and digits in their order, also after an area code."""
 
 _KEPT_FOR_FICTION = re.compile(
     r"(?:(?:00)?44|0)(?:2079460[0-9]{3}|1(?:1[3-8]|[2-6]1)4960[0-9]{3}|1914980[0-9]{3}"

@@ -45,6 +45,7 @@ from stages.signals.phone_words import (
     NAMED_AFTER,
     NAMED_BEFORE,
     NAMED_COLUMN,
+    OFFICE_BEFORE,
     OTHER_BEFORE,
     PERSON_BEFORE,
     PERSON_IN_ROW,
@@ -52,6 +53,7 @@ from stages.signals.phone_words import (
     TALK_AFTER,
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
+    TALK_TO_BEFORE,
 )
 
 LOOK_BACK, LOOK_AHEAD = 64, 60
@@ -66,6 +68,9 @@ _CUT = re.compile(
     r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+)"
     r"|(?<=[0-9]{8})/(?=[0-9]{8}))"
 )
+_HOURS = re.compile(r"\(?(?:24/7|24/24|7/7|(?<=[hj]/)(?:24|7))\)?[ \u00a0]{1,2}")
+"""When somebody can be called, right before a number: `24/7 0800 …`, `7j/7`."""
+
 _NUMBER = re.compile(
     rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){BETWEEN}{{1,3}}(?=[0-9(])"
     rf"|{BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
@@ -106,8 +111,12 @@ _LINKED = re.compile(r"[?&](?:phone|tel|mobile|number)=\Z")
 
 _PARAMETER = re.compile(r"=(?:\+|%2B)?\Z")
 _CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
+_ADDRESS_OF_CALL = re.compile(r"\bsips?:\Z")
+_MESSENGER = re.compile(r"@(?:s\.whatsapp\.net|c\.us)\b")
+"""What parts a number from its server in SIP (RFC 3261) and in WhatsApp."""
+
 _UNIT_AFTER = re.compile(
-    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
+    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?|pesos|reais|lei|рублей|unidades|unités|Stk|reviews"
     r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
     r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
     r"|Einwohner|руб)\b"
@@ -127,6 +136,14 @@ _PAIRED = re.compile(
     r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
 )
 """Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
+
+_PAIRS = re.compile(
+    r"(?!(?:[67][0-9] ){3}|([0-9]{2}) ([0-9]{2}) (?:\1|\2))[2-9][0-9](?: [0-9]{2}){3}\Z"
+)
+"""Eight digits in pairs, as the north writes them, but no four rounds of golf, nor sets."""
+
+_NO_SHORT = re.compile(r"[^.]*\.[^.]*\Z|[^.]*\.[^ ]* |[^ ]* [^.]*\.|1[0-9]([ .-])[0-9]{2}\1[0-9]{2}\1")
+"""A decimal, points and blanks, and a date or time in pairs: seven or eight digits that are none."""
 
 _WITHOUT_TRUNK = frozenset(("ES", "PL", "CZ", "SK", "PT", "HU", "GR"))
 _EXIT = re.compile(r"(?:00 ?|011[ -])(?=[1-9])")
@@ -149,9 +166,10 @@ _OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
 _NOBODYS = re.compile(
-    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
+    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
+    r"|[1-9]{0,2} ?([1-9])(?: ?\1){9}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
 )
-"""No area has the code 555; Twilio's numbers for tests; the mask of a field."""
+"""No area has the code 555; Twilio's numbers for tests; the mask of a field; digits in order."""
 
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
@@ -173,7 +191,8 @@ def find_phone_numbers(
 
 def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run cut where one number ends and the next begins: no piece of fewer digits than one."""
-    last = start
+    hours = _HOURS.match(text, start, end)
+    last = hours.end() if hours else start
     for cut in _CUT.finditer(text, start, end):
         written = text[last : min(cut.start(), last + _LONGEST)]
         if len(_DIGIT.findall(written)) >= FEWEST_DIGITS or text[cut.end() : cut.end() + 1] == "+":
@@ -216,7 +235,11 @@ def _find_number(
         named_before or previous == first - 1 or _may_touch(text, first, written, touching[0])
     ):
         return None
-    named = named_before or _is_named_otherwise(text, first, last, previous)
+    named = (
+        named_before
+        or _MESSENGER.match(text, last) is not None
+        or _is_named_otherwise(text, first, last, previous)
+    )
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
 
 
@@ -230,7 +253,7 @@ def _goes_on(text: str, start: int, end: int, written: str) -> bool:
         case "/":
             return _CUT.match(text, end) is not None
         case "@":
-            return _CHANNEL.search(text, max(0, start - 34), start) is not None
+            return (_CHANNEL.search(text, max(0, start - 34), start) or _ADDRESS_OF_CALL.search(text, max(0, start - 6), start) or _MESSENGER.match(text, end)) is not None
     return False
 
 
@@ -303,9 +326,9 @@ def _is_national(
     if digits < _FEWEST_UNNAMED:
         return (
             grouped
-            and written.count(".") != 1
+            and not _NO_SHORT.match(written)
             and not _YEAR_OR_SUM.match(written)
-            and TALK_RIGHT_BEFORE.search(before) is not None
+            and _is_short_called(before, written, text[end : end + 2])
             and _is_valid_in(written, regions)
         )
     abroad = _EXIT.match(written)
@@ -322,6 +345,11 @@ def _is_national(
         or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
         or EXTENSION_AFTER.match(text, end) is not None
         or FIELD_BEFORE.search(before) is not None
+        or (
+            (grouped or written[0] == "0")
+            and (digits == _FEWEST_UNNAMED or not _YEAR_OR_SUM.match(written))
+            and OFFICE_BEFORE.search(before) is not None
+        )
     )
     if talked or _is_lettered(before, written, is_telling and grouped):
         return _is_valid_in(written, regions)
@@ -334,6 +362,20 @@ def _is_national(
     if _PAIRED.match(written):
         return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
     return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
+
+
+def _is_short_called(before: str, written: str, after: str) -> bool:
+    """Whether seven or eight digits stand right after whom to call, or in pairs after a person."""
+    if TALK_RIGHT_BEFORE.search(before) or TALK_TO_BEFORE.search(before):
+        return True
+    if written[0] == "(":
+        return bool(OFFICE_BEFORE.search(before) or TALK_BEFORE.search(before))
+    return (
+        _PAIRS.match(written) is not None
+        and not (after[:1] == " " and after[1:].islower())
+        and before[-2:] in (", ", ": ")
+        and PERSON_BEFORE.search(before) is not None
+    )
 
 
 def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
