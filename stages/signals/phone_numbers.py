@@ -71,6 +71,7 @@ _CUT = re.compile(
 _HOURS = re.compile(r"\(?(?:24/7|24/24|7/7|(?<=[hj]/)(?:24|7))\)?[ \u00a0]{1,2}")
 """When somebody can be called, right before a number: `24/7 0800 …`, `7j/7`."""
 
+_HOURS_BEFORE = re.compile(r"\(?(?:24/7|24/24|7/7|24h?/24|7j/7)\)? {1,2}\Z")
 _NUMBER = re.compile(
     rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){BETWEEN}{{1,3}}(?=[0-9(])"
     rf"|{BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
@@ -116,7 +117,8 @@ _MESSENGER = re.compile(r"@(?:s\.whatsapp\.net|c\.us)\b")
 """What parts a number from its server in SIP (RFC 3261) and in WhatsApp."""
 
 _UNIT_AFTER = re.compile(
-    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?|pesos|reais|lei|рублей|unidades|unités|Stk|reviews"
+    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
+    r"|pesos|reais|lei|рублей|unidades|unités|Stk|reviews"
     r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
     r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
     r"|Einwohner|руб)\b"
@@ -130,7 +132,9 @@ _GROUPED_NATIONAL = re.compile(
     r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
-_YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
+_YEAR_OR_SUM = re.compile(
+    r"(?:1[5-9]|20)[0-9]{2}(?![0-9]|[ -](?!20|1[5-9])[0-9]{4}\Z)|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z"
+)
 _PAIRED = re.compile(
     r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
     r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
@@ -142,8 +146,10 @@ _PAIRS = re.compile(
 )
 """Eight digits in pairs, as the north writes them, but no four rounds of golf, nor sets."""
 
-_NO_SHORT = re.compile(r"[^.]*\.[^.]*\Z|[^.]*\.[^ ]* |[^ ]* [^.]*\.|1[0-9]([ .-])[0-9]{2}\1[0-9]{2}\1")
-"""A decimal, points and blanks, and a date or time in pairs: seven or eight digits that are none."""
+_NO_SHORT = re.compile(
+    r"[^.]*\.[^.]*\Z|[^.]*\.[^ ]* |[^ ]* [^.]*\.|1[0-9]([ .-])[0-9]{2}\1[0-9]{2}\1"
+)
+"""Seven or eight digits with a point, with points and blanks, or as a date or time in pairs."""
 
 _WITHOUT_TRUNK = frozenset(("ES", "PL", "CZ", "SK", "PT", "HU", "GR"))
 _EXIT = re.compile(r"(?:00 ?|011[ -])(?=[1-9])")
@@ -162,14 +168,21 @@ _FEWEST_ABROAD = 10
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
 
-_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
+_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0/-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
+_THREES = re.compile(r"[5-9][0-9]{2}([ .])[0-9]{3}\1[0-9]{3}\Z")
+"""Nine digits that a person may have, but in hardly any unit."""
+
 _NOBODYS = re.compile(
-    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
+    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
+    r"|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
     r"|[1-9]{0,2} ?([1-9])(?: ?\1){9}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
 )
 """No area has the code 555; Twilio's numbers for tests; the mask of a field; digits in order."""
+
+_AREA_IN_BRACKETS = re.compile(r"\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}\Z")
+"""Only a telephone's number is written so."""
 
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
@@ -253,7 +266,11 @@ def _goes_on(text: str, start: int, end: int, written: str) -> bool:
         case "/":
             return _CUT.match(text, end) is not None
         case "@":
-            return (_CHANNEL.search(text, max(0, start - 34), start) or _ADDRESS_OF_CALL.search(text, max(0, start - 6), start) or _MESSENGER.match(text, end)) is not None
+            return (
+                _CHANNEL.search(text, max(0, start - 34), start)
+                or _ADDRESS_OF_CALL.search(text, max(0, start - 6), start)
+                or _MESSENGER.match(text, end)
+            ) is not None
     return False
 
 
@@ -309,7 +326,7 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
         return _is_valid_abroad(written)
     if (
         len(set("".join(groups))) < _FEWEST_DIFFERENT
-        or OTHER_BEFORE.search(before)
+        or (OTHER_BEFORE.search(before) and not _AREA_IN_BRACKETS.match(written))
         or is_number_of_other_kind(written, groups, before)
         or _UNIT_AFTER.match(text, end)
     ):
@@ -366,6 +383,7 @@ def _is_national(
 
 def _is_short_called(before: str, written: str, after: str) -> bool:
     """Whether seven or eight digits stand right after whom to call, or in pairs after a person."""
+    before = _HOURS_BEFORE.sub("", before)
     if TALK_RIGHT_BEFORE.search(before) or TALK_TO_BEFORE.search(before):
         return True
     if written[0] == "(":
@@ -391,6 +409,8 @@ def _is_of_person(written: str, grouped: bool) -> bool:
     """Whether a number after a person's name is written as no sum, year or id is."""
     if not grouped:
         return written[0] == "0"
+    if _THREES.match(written):
+        return not written.endswith("000")
     return _OF_PERSON.match(written) is not None and not _YEAR_OR_SUM.match(written)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 _WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("phone_words.json").read_text("utf-8"))
 
 _NAME_PHRASES = (
-    r"(?:my|our|board|tel|mob|ph|office|shop|resi?|owner|driver|guard|agent|dealer|parent) (?:no|num|nos?|#)|(?:to|from|dest|src"
+    r"(?:my|our|board|tel|mob|ph|office|shop|resi?|owner|driver|guard|agent|dealer|parent)"
+    r" (?:no|num|nos?|#)|(?:to|from|dest|src"
     r"|contact|alt)_?"
     r"(?:number|num|no|phone|msisdn)|contact (?:no|nos|nr|number|numbers)|port\."
     r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação|(?:me )?lig[au]e?r? (?:no|pra|para)"
@@ -27,6 +28,7 @@ _NAME_PHRASES = (
     r"|unknown (?:number|caller)|spam (?:call|number)|número desconocido|numero sconosciuto"
     r"|неизвестный номер|nieznany numer|onbekend nummer|okänt nummer|bilinmeyen numara"
     r"|missed calls?(?: from)?|appel manqué|appels? du|llamada (?:perdida )?del?|anruf von"
+    r"|n[°º] (?:vert|azur|indigo|cristal)"
     r"|pod (?:nr|numer(?:em)?)|unter (?:der )?(?:nr|nummer|rufnummer)|au num[ée]ro|al n[úu]mero"
     r"|(?:pelo|no) número|(?:по|на) номер\w?|na čísl[eo]"
     r"|(?:neue|alte|aktuelle) (?:handy)?(?:nr|nummer)\.?|nouveau num[ée]ro|nuovo numero"
@@ -76,7 +78,7 @@ def _within(name: str) -> str:
     return "|".join(map(re.escape, sorted(_words(name), key=len, reverse=True)))
 
 
-_SEPARATORS = r"[\s.,:;=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
+_SEPARATORS = r"[\s.,:;?!=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
 _SET_OFF = r"`|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp;|\\t"
 """Markup between a name and its number."""
 
@@ -166,7 +168,8 @@ _OFFICES = _pattern(_words("offices"))
 _TALKING_WITHIN = _within("calling_within")
 TALK_BEFORE = re.compile(
     rf"(?:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES})"
-    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|\b(?:24h?/(?:24|7)|7j?/7)|(?<![0-9.,/])[0-9]{{1,2}}(?![0-9./])){{0,45}}(?:(?<= )@ ?)?\Z",
+    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|\b(?:24h?/(?:24|7)|7j?/7)"
+    r"|(?<![0-9.,/])[0-9]{1,2}(?![0-9./])|(?<![0-9.,/])[0-9]{3,4} ?[€$£₺]){0,45}(?:(?<= )@ ?)?\Z",
     re.IGNORECASE,
 )
 """A word of calling or writing to somebody, and nothing between that may be redacted: so that a
@@ -191,7 +194,7 @@ TALK_TO_BEFORE = re.compile(
 
 OFFICE_BEFORE = re.compile(
     rf"{_EDGE_BEFORE}(?:{_OFFICES})(?!{_PART})[^0-9<>@\n]{{0,40}}"
-    r"(?:(?<![0-9])[0-9]{1,2}[^0-9<>@\n/.,]{1,12})?\Z",
+    r"(?:(?<![0-9])[0-9]{1,2}[^0-9<>@\n/.,]{1,12})?(?<! at )\Z",
     re.IGNORECASE,
 )
 """A place or a trade that people call, in the same line: `Pension Sonne, …`."""
