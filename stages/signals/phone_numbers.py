@@ -133,7 +133,7 @@ _GROUPED_NATIONAL = re.compile(
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
 _YEAR_OR_SUM = re.compile(
-    r"(?:1[5-9]|20)[0-9]{2}(?![0-9]|[ -](?!20|1[5-9])[0-9]{4}\Z)|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z"
+    r"(?:1[5-9]|20)[0-9]{2}(?![0-9]|(?<!20..)[ -](?!20|1[5-9])[0-9]{4}\Z)|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z"
 )
 _PAIRED = re.compile(
     r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
@@ -142,7 +142,7 @@ _PAIRED = re.compile(
 """Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
 
 _PAIRS = re.compile(
-    r"(?!(?:[67][0-9] ){3}|([0-9]{2}) ([0-9]{2}) (?:\1|\2))[2-9][0-9](?: [0-9]{2}){3}\Z"
+    r"(?!(?:[67][0-9] ){3}|[23][0-9] [01][0-9] (?:19|20) |([0-9]{2}) ([0-9]{2}) (?:\1|\2))[2-9][0-9](?: [0-9]{2}){3}\Z"
 )
 """Eight digits in pairs, as the north writes them, but no four rounds of golf, nor sets."""
 
@@ -171,17 +171,21 @@ _FEWEST_DIFFERENT = 3
 _OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0/-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
-_THREES = re.compile(r"[5-9][0-9]{2}([ .])[0-9]{3}\1[0-9]{3}\Z")
+_MEXICAN = re.compile(r"\A\+52 ?1(?=[ -]?[1-9])")
+"""Until 2019 a mobile number of Mexico had a 1 behind the code of the country."""
+
+_THREES = re.compile(r"[25-9][0-9]{2}([ .])[0-9]{3}\1[0-9]{3}\Z")
 """Nine digits that a person may have, but in hardly any unit."""
 
 _NOBODYS = re.compile(
     r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
     r"|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
-    r"|[1-9]{0,2} ?([1-9])(?: ?\1){9}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
+    r"|(?:[1-9] ?){0,4}([1-9])(?: ?\1){8}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
 )
 """No area has the code 555; Twilio's numbers for tests; the mask of a field; digits in order."""
 
-_AREA_IN_BRACKETS = re.compile(r"\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}\Z")
+_BRAZILIAN = re.compile(r"\([1-9]{2}\) ?9 ?[0-9]{4}[ .-][0-9]{4}\Z")
+_AREA_IN_BRACKETS = re.compile(r"(?:\([2-9][0-9]{2}\) ?|1-8[0-9]{2}-)[2-9][0-9]{2}[ .-][0-9]{4}\Z")
 """Only a telephone's number is written so."""
 
 _AREA_CODE = 3
@@ -364,7 +368,8 @@ def _is_national(
         or FIELD_BEFORE.search(before) is not None
         or (
             (grouped or written[0] == "0")
-            and (digits == _FEWEST_UNNAMED or not _YEAR_OR_SUM.match(written))
+            and (_THREES.match(written) or not _YEAR_OR_SUM.match(written))
+            and ("." not in written or " " not in written)
             and OFFICE_BEFORE.search(before) is not None
         )
     )
@@ -378,6 +383,8 @@ def _is_national(
         return _is_valid_in(written, regions)
     if _PAIRED.match(written):
         return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
+    if _BRAZILIAN.match(written) and "BR" in regions:
+        return _is_valid(written, "BR")
     return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
 
 
@@ -422,7 +429,7 @@ def _is_valid_abroad(written: str) -> bool:
     import phonenumbers
 
     plain = _SHORT_TAIL.sub("", written) if written.count("/") else written
-    number = _parse_number(plain, None)
+    number = _parse_number(_MEXICAN.sub("+52", plain), None)
     if number is None:
         return False
     if phonenumbers.is_valid_number(number):

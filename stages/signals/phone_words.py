@@ -188,7 +188,7 @@ TALK_TO_BEFORE = re.compile(
     rf"(?:(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES}))[.:,]?"
     rf"(?: [^\W\d_][\w'\u2019.-]{{0,20}},?){{0,4}} (?:på|on|at|auf|unter|op|no|al|au|на|pod|í|til"
     rf"|numer|nr\.?|@|{_NAME})|(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES}|{_OFFICES})(?!{_PART})|{_PHRASES}))"
-    rf"(?: (?:[^\W\d_][\w'\u2019.-]{{0,20}},?|[0-9]{{1,2}}(?=:))){{0,5}} ?:)[ \u00a0]\Z"
+    rf"(?: (?:[^\W\d_][\w'\u2019.-]{{0,20}},?|[0-9]{{1,2}}(?=:))){{0,5}} ?[:,])[ \u00a0]\Z"
 )
 """A word of calling and then whom, or of a place or a trade with a colon, right before."""
 
