@@ -33,7 +33,10 @@ from stages.signals.named_values import find_head
 from stages.signals.other_numbers import (
     AREA_POINT,
     BETWEEN,
+    NO_SHORT,
+    NOBODYS,
     SPACES,
+    YEAR_OR_SUM,
     is_number_of_other_kind,
     is_other_number,
 )
@@ -132,9 +135,6 @@ _GROUPED_NATIONAL = re.compile(
     r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
-_YEAR_OR_SUM = re.compile(
-    r"(?:1[5-9]|20)[0-9]{2}(?![0-9]|(?<!20..)[ -](?!20|1[5-9])[0-9]{4}\Z)|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z"
-)
 _PAIRED = re.compile(
     r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
     r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
@@ -142,14 +142,10 @@ _PAIRED = re.compile(
 """Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
 
 _PAIRS = re.compile(
-    r"(?!(?:[67][0-9] ){3}|[23][0-9] [01][0-9] (?:19|20) |([0-9]{2}) ([0-9]{2}) (?:\1|\2))[2-9][0-9](?: [0-9]{2}){3}\Z"
+    r"(?!(?:[67][0-9] ){3}|[23][0-9] [01][0-9] (?:19|20) "
+    r"|([0-9]{2}) ([0-9]{2}) (?:\1|\2))[2-9][0-9](?: [0-9]{2}){3}\Z"
 )
 """Eight digits in pairs, as the north writes them, but no four rounds of golf, nor sets."""
-
-_NO_SHORT = re.compile(
-    r"[^.]*\.[^.]*\Z|[^.]*\.[^ ]* |[^ ]* [^.]*\.|1[0-9]([ .-])[0-9]{2}\1[0-9]{2}\1"
-)
-"""Seven or eight digits with a point, with points and blanks, or as a date or time in pairs."""
 
 _WITHOUT_TRUNK = frozenset(("ES", "PL", "CZ", "SK", "PT", "HU", "GR"))
 _EXIT = re.compile(r"(?:00 ?|011[ -])(?=[1-9])")
@@ -176,13 +172,6 @@ _MEXICAN = re.compile(r"\A\+52 ?1(?=[ -]?[1-9])")
 
 _THREES = re.compile(r"[25-9][0-9]{2}([ .])[0-9]{3}\1[0-9]{3}\Z")
 """Nine digits that a person may have, but in hardly any unit."""
-
-_NOBODYS = re.compile(
-    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
-    r"|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
-    r"|(?:[1-9] ?){0,4}([1-9])(?: ?\1){8}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
-)
-"""No area has the code 555; Twilio's numbers for tests; the mask of a field; digits in order."""
 
 _BRAZILIAN = re.compile(r"\([1-9]{2}\) ?9 ?[0-9]{4}[ .-][0-9]{4}\Z")
 _AREA_IN_BRACKETS = re.compile(r"(?:\([2-9][0-9]{2}\) ?|1-8[0-9]{2}-)[2-9][0-9]{2}[ .-][0-9]{4}\Z")
@@ -322,7 +311,7 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
     """Whether the text in [start, end) is a number of one of the five kinds."""
     written, before = text[start:end], text[max(0, start - LOOK_BACK) : start]
     groups = _GROUP.findall(written)
-    if _NOBODYS.match(" ".join(groups)):
+    if NOBODYS.match(" ".join(groups)):
         return False
     if named:
         return True
@@ -347,8 +336,8 @@ def _is_national(
     if digits < _FEWEST_UNNAMED:
         return (
             grouped
-            and not _NO_SHORT.match(written)
-            and not _YEAR_OR_SUM.match(written)
+            and not NO_SHORT.match(written)
+            and not YEAR_OR_SUM.match(written)
             and _is_short_called(before, written, text[end : end + 2])
             and _is_valid_in(written, regions)
         )
@@ -368,7 +357,7 @@ def _is_national(
         or FIELD_BEFORE.search(before) is not None
         or (
             (grouped or written[0] == "0")
-            and (_THREES.match(written) or not _YEAR_OR_SUM.match(written))
+            and (_THREES.match(written) or not YEAR_OR_SUM.match(written))
             and ("." not in written or " " not in written)
             and OFFICE_BEFORE.search(before) is not None
         )
@@ -418,7 +407,7 @@ def _is_of_person(written: str, grouped: bool) -> bool:
         return written[0] == "0"
     if _THREES.match(written):
         return not written.endswith("000")
-    return _OF_PERSON.match(written) is not None and not _YEAR_OR_SUM.match(written)
+    return _OF_PERSON.match(written) is not None and not YEAR_OR_SUM.match(written)
 
 
 def _is_valid_abroad(written: str) -> bool:
