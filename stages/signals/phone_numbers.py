@@ -167,6 +167,9 @@ _FEWEST_DIFFERENT = 3
 _OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0/-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
+_REGISTER_BEFORE = re.compile(r"\b[A-Z]{2,5} [A-ZÀ-Þ][\w'-]+\W{0,3}\Z")
+"""A register and its town: `RCS Paris 988 259 452`."""
+
 _MEXICAN = re.compile(r"\A\+52 ?1(?=[ -]?[1-9])")
 """Until 2019 a mobile number of Mexico had a 1 behind the code of the country."""
 
@@ -366,7 +369,7 @@ def _is_national(
         return _is_valid_in(written, regions)
     if AREA_POINT.match(written):
         return False
-    if _is_of_person(written, grouped) and (
+    if _is_of_person(before, written, grouped) and (
         PERSON_BEFORE.search(before) or PERSON_IN_ROW.search(before)
     ):
         return _is_valid_in(written, regions)
@@ -401,12 +404,12 @@ def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
     )
 
 
-def _is_of_person(written: str, grouped: bool) -> bool:
+def _is_of_person(before: str, written: str, grouped: bool) -> bool:
     """Whether a number after a person's name is written as no sum, year or id is."""
     if not grouped:
         return written[0] == "0"
     if _THREES.match(written):
-        return not written.endswith("000")
+        return not (written.endswith("000") or _REGISTER_BEFORE.search(before))
     return _OF_PERSON.match(written) is not None and not YEAR_OR_SUM.match(written)
 
 
