@@ -70,10 +70,11 @@ _NOBODYS = (
 """What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
 
 _EXAMPLE_HOST = re.compile(
-    r"(?:.*\.)?(?:example|ex[ae]mpl[eo]|ejemplo|esempio|beispiel|voorbeeld|mail\.gmail)\.[a-z]{2,4}(?:\.[a-z]{2})?",
+    r"s\.whatsapp\.net|(?:.*\.)?(?:example|ex[ae]mpl[eo]|ejemplo|esempio|beispiel|voorbeeld|mail\.gmail)\.[a-z]{2,4}(?:\.[a-z]{2})?",
     re.IGNORECASE,
 )
-"""`example` under any country, in some languages; `mail.gmail.com` makes numbers of messages."""
+"""`example` under any country, in some languages; `mail.gmail.com` makes numbers of messages,
+and before `@s.whatsapp.net` is the number of a phone."""
 
 _MESSAGE_NUMBER_BEFORE = re.compile(
     r"(?:\buid(?:;[^:\n]{1,60})?|(?:message|content|thread|msg)[_-]?id)\"?"

@@ -43,6 +43,23 @@ _COUNTED_DIGITS = frozenset(
 _UNIX_TIME = re.compile(r"1[0-9]{9}\Z")
 """Seconds since 1970; no country has numbers of ten digits that begin so."""
 
+NOBODYS = re.compile(
+    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
+    r"|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
+    r"|(?:[1-9] ?){0,4}([1-9])(?: ?\1){8}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
+)
+"""No area has the code 555; Twilio's numbers for tests; the mask of a field; digits in order."""
+
+NO_SHORT = re.compile(
+    r"[^.]*\.[^.]*\Z|[^.]*\.[^ ]* |[^ ]* [^.]*\.|1[0-9]([ .-])[0-9]{2}\1[0-9]{2}\1"
+)
+"""Seven or eight digits with a point, with points and blanks, or as a date or time in pairs."""
+
+YEAR_OR_SUM = re.compile(
+    r"(?:1[5-9]|20)[0-9]{2}(?![0-9]|(?<!20..)[ -](?!20|1[5-9])[0-9]{4}\Z)"
+    r"|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z"
+)
+
 
 def is_other_number(written: str) -> bool:
     """Whether digits are a date, a decimal, an IP address or one digit many times."""

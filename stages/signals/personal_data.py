@@ -127,8 +127,8 @@ EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
 """RFC 3849."""
 
 _SEPARATORS = re.compile(r"[\W_]")
-_FICTION = re.compile(r"(?:1?[2-9][0-9]{2}|1)?55501[0-9]{2}|0?12345678?9?0?")
-"""North America's numbers for fiction, and digits in their order."""
+_FICTION = re.compile(r"(?:1?[2-9][0-9]{2}|1)?55501[0-9]{2}|0?1234567|[0-9]{0,5}12345678(?:90?)?")
+"""North America's numbers for fiction, and digits in their order, also after an area code."""
 
 _KEPT_FOR_FICTION = re.compile(
     r"(?:(?:00)?44|0)(?:2079460[0-9]{3}|1(?:1[3-8]|[2-6]1)4960[0-9]{3}|1914980[0-9]{3}"
@@ -138,10 +138,14 @@ _KEPT_FOR_FICTION = re.compile(
     r"|(?:(?:00)?49|0)(?:3023125|6990009|4066969|2214710|8999998)[0-9]{3}"
     r"|(?:(?:00)?61|0)(?:[2378](?:5550|7010)[0-9]{4}|491570[0-9]{3})"
 )
-_SAYS_FICTION = re.compile(r"ofcom|arcep|acma\b|fictiti|fiction|drama", re.IGNORECASE)
+_SAYS_FICTION = re.compile(
+    r"ofcom|arcep|acma\b|fictiti|fiction|drama|televi[sz]i|placeholder", re.IGNORECASE
+)
+_LITERAL_BEFORE = re.compile(r"(?:[(=\[]|[=:,] )[\"']\Z")
 _FICTION_REACH = 60
 """Numbers that Ofcom, ARCEP, the Bundesnetzagentur and ACMA keep for fiction are none where a word
-near them says so; elsewhere people write them, like any other, for somebody."""
+near them says so, and as literals of code; elsewhere people write them, like any other, for
+somebody."""
 
 _EXTENSION = re.compile(r"(?:X|EXT)[0-9]{1,5}\Z")
 
@@ -195,6 +199,7 @@ _TEST_CARDS = frozenset(
 _PRINTED_IBANS = frozenset(
     (
         *("GB82WEST12345698765432", "GB29NWBK60161331926819", "GB33BUKB20201555555555"),
+        *("DE75512108001245126199", "DE62370400440532013001"),
         *("DE89370400440532013000", "DE91100000000123456789", "DE02120300000000202051"),
         *("NL91ABNA0417164300", "CH9300762011623852957", "AT611904300234573201"),
         *("BE68539007547034", "FR1420041010050500013M02606", "FR7630006000011234567890189"),
@@ -221,6 +226,13 @@ _PRINTED_IBANS = frozenset(
     )
 )
 """Examples of the registry of ISO 13616 and of what explains it: nobody's accounts."""
+
+_EXAMPLE_BEFORE = re.compile(
+    r"(?:example|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przykład|пример|placeholder)"
+    r"(?:[ _-]?iban)?[\"']?\s?[:=]\s?[\"']?\Z",
+    re.IGNORECASE,
+)
+"""A label that calls an account an example: `"example": "LB62…"`, `Beispiel: DE75 …`."""
 
 _PRINTED = {"card": _TEST_CARDS, "iban": _PRINTED_IBANS}
 _RESERVED_NUMBERS = _RESERVED["phone"] | _RESERVED["card"]
@@ -261,15 +273,21 @@ def find_personal_data(
         for span in alone
         if not is_reserved(span.label, text[span.start : span.end])
         and not (span.label == "phone" and _is_called_fiction(text, span))
+        and not (
+            span.label == "iban"
+            and _EXAMPLE_BEFORE.search(text, max(0, span.start - 24), span.start)
+        )
     ]
 
 
 def _is_called_fiction(text: str, span: Span) -> bool:
-    """Whether a phone number is one of those kept for fiction, and a word near it says so."""
+    """Whether a phone number is kept for fiction, and a word near it, or code, says so."""
     plain = _normalise_value("phone", text[span.start : span.end])
     if not _KEPT_FOR_FICTION.fullmatch(plain):
         return False
     first, last = max(0, span.start - _FICTION_REACH), span.end + _FICTION_REACH
+    if _LITERAL_BEFORE.search(text, max(0, span.start - 3), span.start):
+        return True
     return _SAYS_FICTION.search(text, first, last) is not None
 
 

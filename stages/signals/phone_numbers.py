@@ -33,7 +33,10 @@ from stages.signals.named_values import find_head
 from stages.signals.other_numbers import (
     AREA_POINT,
     BETWEEN,
+    NO_SHORT,
+    NOBODYS,
     SPACES,
+    YEAR_OR_SUM,
     is_number_of_other_kind,
     is_other_number,
 )
@@ -45,6 +48,7 @@ from stages.signals.phone_words import (
     NAMED_AFTER,
     NAMED_BEFORE,
     NAMED_COLUMN,
+    OFFICE_BEFORE,
     OTHER_BEFORE,
     PERSON_BEFORE,
     PERSON_IN_ROW,
@@ -52,6 +56,7 @@ from stages.signals.phone_words import (
     TALK_AFTER,
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
+    TALK_TO_BEFORE,
 )
 
 LOOK_BACK, LOOK_AHEAD = 64, 60
@@ -66,6 +71,10 @@ _CUT = re.compile(
     r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+)"
     r"|(?<=[0-9]{8})/(?=[0-9]{8}))"
 )
+_HOURS = re.compile(r"\(?(?:24/7|24/24|7/7|(?<=[hj]/)(?:24|7))\)?[ \u00a0]{1,2}")
+"""When somebody can be called, right before a number: `24/7 0800 …`, `7j/7`."""
+
+_HOURS_BEFORE = re.compile(r"\(?(?:24/7|24/24|7/7|24h?/24|7j/7)\)? {1,2}\Z")
 _NUMBER = re.compile(
     rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){BETWEEN}{{1,3}}(?=[0-9(])"
     rf"|{BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
@@ -106,8 +115,13 @@ _LINKED = re.compile(r"[?&](?:phone|tel|mobile|number)=\Z")
 
 _PARAMETER = re.compile(r"=(?:\+|%2B)?\Z")
 _CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
+_ADDRESS_OF_CALL = re.compile(r"\bsips?:\Z")
+_MESSENGER = re.compile(r"@(?:s\.whatsapp\.net|c\.us)\b")
+"""What parts a number from its server in SIP (RFC 3261) and in WhatsApp."""
+
 _UNIT_AFTER = re.compile(
     r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
+    r"|pesos|reais|lei|рублей|unidades|unités|Stk|reviews"
     r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
     r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
     r"|Einwohner|руб)\b"
@@ -121,12 +135,17 @@ _GROUPED_NATIONAL = re.compile(
     r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
-_YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
 _PAIRED = re.compile(
     r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
     r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
 )
 """Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
+
+_PAIRS = re.compile(
+    r"(?!(?:[67][0-9] ){3}|[23][0-9] [01][0-9] (?:19|20) "
+    r"|([0-9]{2}) ([0-9]{2}) (?:\1|\2))[2-9][0-9](?: [0-9]{2}){3}\Z"
+)
+"""Eight digits in pairs, as the north writes them, but no four rounds of golf, nor sets."""
 
 _WITHOUT_TRUNK = frozenset(("ES", "PL", "CZ", "SK", "PT", "HU", "GR"))
 _EXIT = re.compile(r"(?:00 ?|011[ -])(?=[1-9])")
@@ -145,13 +164,21 @@ _FEWEST_ABROAD = 10
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
 
-_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
+_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0/-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
-_NOBODYS = re.compile(
-    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
-)
-"""No area has the code 555; Twilio's numbers for tests; the mask of a field."""
+_REGISTER_BEFORE = re.compile(r"\b[A-Z]{2,5} [A-ZÀ-Þ][\w'-]+\W{0,3}\Z")
+"""A register and its town: `RCS Paris 988 259 452`."""
+
+_MEXICAN = re.compile(r"\A\+52 ?1(?=[ -]?[1-9])")
+"""Until 2019 a mobile number of Mexico had a 1 behind the code of the country."""
+
+_THREES = re.compile(r"[25-9][0-9]{2}([ .])[0-9]{3}\1[0-9]{3}\Z")
+"""Nine digits that a person may have, but in hardly any unit."""
+
+_BRAZILIAN = re.compile(r"\([1-9]{2}\) ?9 ?[0-9]{4}[ .-][0-9]{4}\Z")
+_AREA_IN_BRACKETS = re.compile(r"(?:\([2-9][0-9]{2}\) ?|1-8[0-9]{2}-)[2-9][0-9]{2}[ .-][0-9]{4}\Z")
+"""Only a telephone's number is written so."""
 
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
@@ -173,7 +200,8 @@ def find_phone_numbers(
 
 def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run cut where one number ends and the next begins: no piece of fewer digits than one."""
-    last = start
+    hours = _HOURS.match(text, start, end)
+    last = hours.end() if hours else start
     for cut in _CUT.finditer(text, start, end):
         written = text[last : min(cut.start(), last + _LONGEST)]
         if len(_DIGIT.findall(written)) >= FEWEST_DIGITS or text[cut.end() : cut.end() + 1] == "+":
@@ -216,7 +244,11 @@ def _find_number(
         named_before or previous == first - 1 or _may_touch(text, first, written, touching[0])
     ):
         return None
-    named = named_before or _is_named_otherwise(text, first, last, previous)
+    named = (
+        named_before
+        or _MESSENGER.match(text, last) is not None
+        or _is_named_otherwise(text, first, last, previous)
+    )
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
 
 
@@ -230,7 +262,11 @@ def _goes_on(text: str, start: int, end: int, written: str) -> bool:
         case "/":
             return _CUT.match(text, end) is not None
         case "@":
-            return _CHANNEL.search(text, max(0, start - 34), start) is not None
+            return (
+                _CHANNEL.search(text, max(0, start - 34), start)
+                or _ADDRESS_OF_CALL.search(text, max(0, start - 6), start)
+                or _MESSENGER.match(text, end)
+            ) is not None
     return False
 
 
@@ -278,7 +314,7 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
     """Whether the text in [start, end) is a number of one of the five kinds."""
     written, before = text[start:end], text[max(0, start - LOOK_BACK) : start]
     groups = _GROUP.findall(written)
-    if _NOBODYS.match(" ".join(groups)):
+    if NOBODYS.match(" ".join(groups)):
         return False
     if named:
         return True
@@ -286,7 +322,7 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
         return _is_valid_abroad(written)
     if (
         len(set("".join(groups))) < _FEWEST_DIFFERENT
-        or OTHER_BEFORE.search(before)
+        or (OTHER_BEFORE.search(before) and not _AREA_IN_BRACKETS.match(written))
         or is_number_of_other_kind(written, groups, before)
         or _UNIT_AFTER.match(text, end)
     ):
@@ -303,9 +339,9 @@ def _is_national(
     if digits < _FEWEST_UNNAMED:
         return (
             grouped
-            and written.count(".") != 1
-            and not _YEAR_OR_SUM.match(written)
-            and TALK_RIGHT_BEFORE.search(before) is not None
+            and not NO_SHORT.match(written)
+            and not YEAR_OR_SUM.match(written)
+            and _is_short_called(before, written, text[end : end + 2])
             and _is_valid_in(written, regions)
         )
     abroad = _EXIT.match(written)
@@ -322,18 +358,41 @@ def _is_national(
         or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
         or EXTENSION_AFTER.match(text, end) is not None
         or FIELD_BEFORE.search(before) is not None
+        or (
+            (grouped or written[0] == "0")
+            and (_THREES.match(written) or not YEAR_OR_SUM.match(written))
+            and ("." not in written or " " not in written)
+            and OFFICE_BEFORE.search(before) is not None
+        )
     )
     if talked or _is_lettered(before, written, is_telling and grouped):
         return _is_valid_in(written, regions)
     if AREA_POINT.match(written):
         return False
-    if _is_of_person(written, grouped) and (
+    if _is_of_person(before, written, grouped) and (
         PERSON_BEFORE.search(before) or PERSON_IN_ROW.search(before)
     ):
         return _is_valid_in(written, regions)
     if _PAIRED.match(written):
         return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
+    if _BRAZILIAN.match(written) and "BR" in regions:
+        return _is_valid(written, "BR")
     return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
+
+
+def _is_short_called(before: str, written: str, after: str) -> bool:
+    """Whether seven or eight digits stand right after whom to call, or in pairs after a person."""
+    before = _HOURS_BEFORE.sub("", before)
+    if TALK_RIGHT_BEFORE.search(before) or TALK_TO_BEFORE.search(before):
+        return True
+    if written[0] == "(":
+        return bool(OFFICE_BEFORE.search(before) or TALK_BEFORE.search(before))
+    return (
+        _PAIRS.match(written) is not None
+        and not (after[:1] == " " and after[1:].islower())
+        and before[-2:] in (", ", ": ")
+        and PERSON_BEFORE.search(before) is not None
+    )
 
 
 def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
@@ -345,11 +404,13 @@ def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
     )
 
 
-def _is_of_person(written: str, grouped: bool) -> bool:
+def _is_of_person(before: str, written: str, grouped: bool) -> bool:
     """Whether a number after a person's name is written as no sum, year or id is."""
     if not grouped:
         return written[0] == "0"
-    return _OF_PERSON.match(written) is not None and not _YEAR_OR_SUM.match(written)
+    if _THREES.match(written):
+        return not (written.endswith("000") or _REGISTER_BEFORE.search(before))
+    return _OF_PERSON.match(written) is not None and not YEAR_OR_SUM.match(written)
 
 
 def _is_valid_abroad(written: str) -> bool:
@@ -360,7 +421,7 @@ def _is_valid_abroad(written: str) -> bool:
     import phonenumbers
 
     plain = _SHORT_TAIL.sub("", written) if written.count("/") else written
-    number = _parse_number(plain, None)
+    number = _parse_number(_MEXICAN.sub("+52", plain), None)
     if number is None:
         return False
     if phonenumbers.is_valid_number(number):

@@ -17,12 +17,18 @@ from typing import Any
 _WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("phone_words.json").read_text("utf-8"))
 
 _NAME_PHRASES = (
-    r"(?:my|our|board|tel|mob|ph|office|shop|res|resi) (?:no|num|nos?|#)|(?:to|from|dest|src"
+    r"(?:my|our|board|tel|mob|ph|office|shop|resi?|owner|driver|guard|agent|dealer|parent)"
+    r" (?:no|num|nos?|#)|(?:to|from|dest|src"
     r"|contact|alt)_?"
     r"(?:number|num|no|phone|msisdn)|contact (?:no|nos|nr|number|numbers)|port\."
     r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação|(?:me )?lig[au]e?r? (?:no|pra|para)"
     r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
     r"|(?:(?:my|our) (?:new )?|new )(?:digits|number)(?: btw| now| here)?"
+    r"|num[ée]ro (?:inconnu|masqué|suspect|appelant|surtaxé|d.appel\w*)|unbekannte (?:ruf)?nummer"
+    r"|unknown (?:number|caller)|spam (?:call|number)|número desconocido|numero sconosciuto"
+    r"|неизвестный номер|nieznany numer|onbekend nummer|okänt nummer|bilinmeyen numara"
+    r"|missed calls?(?: from)?|appel manqué|appels? du|llamada (?:perdida )?del?|anruf von"
+    r"|n[°º] (?:vert|azur|indigo|cristal)"
     r"|pod (?:nr|numer(?:em)?)|unter (?:der )?(?:nr|nummer|rufnummer)|au num[ée]ro|al n[úu]mero"
     r"|(?:pelo|no) número|(?:по|на) номер\w?|na čísl[eo]"
     r"|(?:neue|alte|aktuelle) (?:handy)?(?:nr|nummer)\.?|nouveau num[ée]ro|nuovo numero"
@@ -72,14 +78,14 @@ def _within(name: str) -> str:
     return "|".join(map(re.escape, sorted(_words(name), key=len, reverse=True)))
 
 
-_SEPARATORS = r"[\s.,:;=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
+_SEPARATORS = r"[\s.,:;?!=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
 _SET_OFF = r"`|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp;|\\t"
 """Markup between a name and its number."""
 
 _EDGE_BEFORE = rf"(?<!{_PART})(?<!@)(?<!<(?=(?-i:PHONE>)))"
 _NUMBER_WORDS = (
     r"number|num|no|nos|nr|nº|n°|№|č|is|of|nummer|numéro|numero|número|numer|номер|broj|id|code"
-    r"|numaras[ıi]|kodu?|nro|number|1[03]"
+    r"|est(?: le)?|ist|lautet|es|è|är|numaras[ıi]|kodu?|nro|number|1[03]"
 )
 _WORD_NAMES = f"{_NAME_PHRASES}|{_pattern(_words('names'))}"
 _WITHIN = _within("names_within")
@@ -89,7 +95,7 @@ _SMALL_WORDS = (
 
 NAMED_BEFORE = re.compile(
     rf"(?:{_EDGE_BEFORE}(?:{_WORD_NAMES})(?:\(s\))?|{_WITHIN})"
-    r"(?:号码|號碼|番号|号|번호)?[はへにを為为是은는]?(?:;[\w=,;\"-]{1,40}:)?"
+    r"(?:号码|號碼|番号|同号|同步|号|번호)?[はへにを為为是은는]?(?:;[\w=,;\"-]{1,40}:)?"
     rf"{_SMALL_WORDS}{{0,4}}"
     rf"(?:{_SEPARATORS}|{_SET_OFF}){{0,6}}(?:(?<= )@ ?|(?<==)%2B)?\Z",
     re.IGNORECASE,
@@ -133,7 +139,8 @@ FIELD_BEFORE = re.compile(
 """A field of a log or a call that says where a message goes: `sms queued to=`."""
 
 PERSON_BEFORE = re.compile(
-    r"(?:^|[^\w.])(?:[A-ZÀ-ÖØ-Þ][\w'\u2019.-]{0,20} ){1,2}"
+    r"(?:^|[^\w.])(?:(?:[A-ZÀ-ÖØ-Þ][\w'\u2019.-]{0,20} ){1,2}"
+    r"|(?:p|hr|fr|sig|pan[ií]?|pán|herr|frau|fam|sr|sra|dhr|mevr?|mw|inż|ing|mgr|dr)\.? )"
     r"(?!(?:N[or]|Nu[m]|Code|I[dD]|Date|Ver|Ed|Page|Tab|Fig|Total|Price|Str|Road|Ave|Ref|Ser|Mod"
     r"|Part|Item"
     r"|Order|Inv|Acc|Case|Key|Time|Size|Width|Count|Sum|Year|Vol|Ch|Sec|Line|Port|Build"
@@ -157,10 +164,12 @@ EXTENSION_AFTER = re.compile(
 """The extension of a telephone right after its number."""
 
 _TALKING = _pattern(_words("calling"))
+_OFFICES = _pattern(_words("offices"))
 _TALKING_WITHIN = _within("calling_within")
 TALK_BEFORE = re.compile(
     rf"(?:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES})"
-    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|\b(?:24h?/(?:24|7)|7j?/7)|(?<![0-9.,/])[0-9]{{1,2}}(?![0-9./])){{0,45}}\Z",
+    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|\b(?:24h?/(?:24|7)|7j?/7)"
+    r"|(?<![0-9.,/])[0-9]{1,2}(?![0-9./])|(?<![0-9.,/])[0-9]{3,4} ?[€$£₺]){0,45}(?:(?<= )@ ?)?\Z",
     re.IGNORECASE,
 )
 """A word of calling or writing to somebody, and nothing between that may be redacted: so that a
@@ -173,6 +182,22 @@ TALK_RIGHT_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """The same with nothing but small words between."""
+
+_NAME = r"[A-ZÀ-ÖØ-ÞĀ-Ž\u0391-\u03a9\u0410-\u042f][\w'\u2019.-]{1,20}"
+TALK_TO_BEFORE = re.compile(
+    rf"(?:(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES}))[.:,]?"
+    rf"(?: [^\W\d_][\w'\u2019.-]{{0,20}},?){{0,4}} (?:på|on|at|auf|unter|op|no|al|au|на|pod|í|til"
+    rf"|numer|nr\.?|@|{_NAME})|(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES}|{_OFFICES})(?!{_PART})|{_PHRASES}))"
+    rf"(?: (?:[^\W\d_][\w'\u2019.-]{{0,20}},?|[0-9]{{1,2}}(?=:))){{0,5}} ?[:,])[ \u00a0]\Z"
+)
+"""A word of calling and then whom, or of a place or a trade with a colon, right before."""
+
+OFFICE_BEFORE = re.compile(
+    rf"{_EDGE_BEFORE}(?:{_OFFICES})(?!{_PART})[^0-9<>@\n]{{0,40}}"
+    r"(?:(?<![0-9])[0-9]{1,2}[^0-9<>@\n/.,]{1,12})?(?<! at )\Z",
+    re.IGNORECASE,
+)
+"""A place or a trade that people call, in the same line: `Pension Sonne, …`."""
 
 TALK_AFTER = re.compile(
     rf"[^0-9<>@\n]{{0,40}}?(?:{_EDGE_BEFORE}(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})"
