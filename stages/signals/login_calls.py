@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
+    is_grouped,
     is_password,
     is_phrase,
     is_strong_password,
@@ -22,7 +24,7 @@ from stages.signals.secret_values import (
 _WHO = r"[^\s:\"'`/|]{1,40}"
 _SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
 _ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
-_LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
+_LITERAL = rf"[\"'](?P<sure>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
     r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
@@ -30,7 +32,7 @@ _PAIR = (
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
     rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/"
-    rf"|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
+    rf"|:]\s?(?!\S{{1,64}} [/|] )(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -165,6 +167,8 @@ _STATEMENTS = _shapes(
         ),
         "option key ": rf"option key {_LITERAL}",
         "]:587 ": r"\]:587 [^\s:]{1,60}:(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)",
+        "neo4j/": rf"(?:(?<=auth=)|(?<=auth: )|(?<=auth=\")|(?<=auth: \"))neo4j/{_SURE}",
+        "cookievalidationkey": rf"cookievalidationkey[\"']?\s?(?:=>|[:=])\s?{_LITERAL}",
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",
@@ -192,6 +196,9 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
             **{
                 "passwd -": rf"passwd (?:-\w )?-\w{{0,4}}b\w{{0,3}} "
                 rf"(?:\S{{1,60}} )?[^\s-]\S{{0,40}} {_SURE}",
+                "enable password": (
+                    rf"enable password (?:level [0-9]{{1,2}} )?(?:[078] )?(?!.{{0,40}} ){_SURE}"
+                ),
                 "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
                 "the pass is": rf"the pass is {_LOOSE}",
                 "pass for ": (
@@ -216,7 +223,7 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "secret",
         _shapes(
-            **{"enable secret": rf"enable secret {_LOOSE}"},
+            **{"enable secret": rf"enable secret (?:level [0-9]{{1,2}} )?{_LOOSE}"},
             secret=rf"secret [0589] {_SURE}",
             **{
                 "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*"
@@ -235,7 +242,10 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         ),
     ),
     ("loginmodule", _shapes(user_=rf"(?<=\s)user_\w{{1,30}}=[\"']{_SURE}")),
-    ("ftp", _shapes(user=r"(?<=\n)user [\w.@-]{1,40} (?P<loose>[^\s\"'`<>|]{8,64})(?=\r?\n)")),
+    (
+        "ftp",
+        _shapes(user=rf"(?:(?<=\n)|(?<=ftp> ))user [\w.@-]{{1,40}} {_LOOSE}(?=\r?\n|\Z)"),
+    ),
     (
         "credential",
         _shapes(
@@ -376,6 +386,7 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     is_loose = group in _LOOSE_GROUPS
     is_found = is_password(value) and (not is_loose or is_strong_password(value))
+    is_found = is_found or is_grouped(value)
     is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):

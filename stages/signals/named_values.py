@@ -39,7 +39,9 @@ _VERBS = (
     r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|és|е|είναι|yra|është"
     r"|ir|هي|هو|היא|הוא|это|этот|hai|hain|है|ni"
     r"|adalah|là)(?!\w)"
-    r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
+    r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same"
+    r"|actually|always|also|apparently|übrigens|auch|noch|immer|aktuell|momentan|ahora|siempre"
+    r"|maintenant|toujours|ora|sempre|agora|nu|теперь|сейчас|пока)){0,2}"
 )
 _WORDS = r"(?:[ \u00a0](?:[ld]['\u2019])?[^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
 _JOINING_SIGN = re.compile(r"[^\w. \u00a0\t/+-]|[^\x00-\x7f\u00a0]| - ")
@@ -104,7 +106,13 @@ OPEN = (
 )
 """Markup and prefixes of strings between the sign and the value."""
 
-_OPEN_QUOTED = rf"(?P<quote>{_QUOTES})(?P<quoted>(?:(?!(?P=quote))[^\s]){{6,200}})"
+GROUPS = r"(?-i:[a-z]{4}(?:[ \u00a0][a-z]{4}){3})(?![\w-])"
+"""Four times four letters, as Google and Yahoo write the passwords that they make for programs."""
+
+_OPEN_QUOTED = (
+    rf"(?P<quote>{_QUOTES})(?P<quoted>{GROUPS}(?=(?P=quote))"
+    r"|(?:(?!(?P=quote))[^\s]){6,200})"
+)
 _CLOSED_BY = r"(?:(?P=quote)|[\u201d\u201c\u00bb\u00ab\u2019\u300d\u300f])"
 QUOTED = rf"(?:{_OPEN_QUOTED}{_CLOSED_BY})"
 

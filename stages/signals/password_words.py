@@ -16,7 +16,7 @@ from stages.signals.secret_values import has_joined_words, is_phrase
 USER_BEFORE = re.compile(
     r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
     r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
-    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)"
+    r"[^\n]{1,60}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)"
     r"(?:quote )?\Z",
     re.IGNORECASE,
 )
@@ -129,7 +129,7 @@ def _may_be_phrase(text: str, match: re.Match[str], end: int, quoted: bool) -> b
         if match["plain"] is not None:
             return (
                 quoted
-                or USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+                or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
                 or _LINE_AFTER.match(text, end) is not None
             )
         return SURE_VERBS.search(match["verb"]) is not None
@@ -156,7 +156,7 @@ def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: 
     """Whether words follow a name as the argument of a statement, or of a login in prose."""
     if match["quoted"] is not None:
         return has_joined_words(value) or "-p" in match["plain"] or before.lower().endswith("with ")
-    if " " in match["plain"].strip() or not has_joined_words(value):
+    if " " in match["plain"].strip() or not (has_joined_words(value) or value.isdecimal()):
         return False
     is_login = before.endswith("require") or USER_BEFORE.search(before) is not None
     if is_login and "-" in value and sum(map(str.isupper, value)) > 1:

@@ -22,6 +22,7 @@ from stages.signals.named_values import (
     CELL,
     FALLBACK,
     FIELD,
+    GROUPS,
     OPEN,
     QUOTED,
     TAG_END,
@@ -34,6 +35,7 @@ from stages.signals.password_words import SURE_VERBS, USER_BEFORE, may_be_words
 from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
+    is_grouped,
     is_mixed,
     is_password,
     is_phrase,
@@ -42,7 +44,10 @@ from stages.signals.secret_values import (
 
 _OF_APPLICATION = "|".join(
     f"(?<={word}{end})"
-    for word in ("app", "jwt", "cookie", "session", "hmac", "signing", "webhook", "nextauth")
+    for word in (
+        *("app", "jwt", "cookie", "session", "hmac", "signing", "webhook", "nextauth"),
+        *("blowfish", "auth", "client", "shared", "consumer", "encryption"),
+    )
     for end in ("_", "-", "[.]", "")
 )
 """What a secret is of that people choose as they choose a password."""
@@ -138,7 +143,7 @@ _COMPARED = r"[\"'\])]{0,3}(?:\s?[!=]==?\s?|\.equals(?:IgnoreCase)?\(\s?)(?=[\"'
 _LEADERS = r"[ .]{0,2}\.{3,60}[ :]{1,3}|\]:? |\s{1,4}(?:/t )?REG_SZ\s{1,4}(?:/d )?"
 """Dots between a name and its value, a name in brackets, and the type in a registry of Windows."""
 
-_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
+_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>{GROUPS}|[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}"
@@ -165,7 +170,8 @@ _ABOUT_PASSWORDS = re.compile(
     re.IGNORECASE,
 )
 _HASHED_BEFORE = re.compile(
-    r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
+    r"(?:(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?"
+    r"|(?:md5|sha-?[0-9]{1,3}) ?\([\"']?)\Z",
     re.IGNORECASE,
 )
 _WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
@@ -280,7 +286,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = value[stored.end() :]
     if "==" in (match["firm"] or "").replace("!", "=") and _DIGEST.fullmatch(value):
         return
-    if _is_accepted(text, match, value):
+    if is_grouped(value) or _is_accepted(text, match, value):
         yield Span(begin, begin + len(value), "password", "<secret:password>")
 
 
@@ -331,7 +337,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             match["quoted"] is not None
             or " -" in match["plain"]
             or text.startswith(("--", "re"), max(0, match.start() - 2))
-            or USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+            or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
@@ -411,7 +417,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
             and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0
         ):
             return True
-        return USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+        return USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
         return True
     return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
@@ -477,5 +483,5 @@ def _find_before_name(text: str, place: int) -> Iterator[Span]:
     if text[place - 1 : place] != " ":
         return
     match = _BEFORE_NAME.search(text, max(0, place - 120), place)
-    if match is not None and is_strong_password(match["value"]):
+    if match is not None and (is_strong_password(match["value"]) or is_phrase(match["value"])):
         yield Span(*match.span("value"), "password", "<secret:password>")
