@@ -27,12 +27,12 @@ _ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)
 _LITERAL = rf"[\"'](?P<sure>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
-    r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
+    rf"[\"'](?P<call>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
 )
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
-    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/"
-    rf"|:]\s?(?!\S{{1,64}} [/|] )(?P<loose>[^\s\"'`<>|]{{8,64}})"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}`?\s?[/"
+    rf"|:]\s?`?(?!\S{{1,64}} [/|] )(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -169,6 +169,11 @@ _STATEMENTS = _shapes(
         "]:587 ": r"\]:587 [^\s:]{1,60}:(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)",
         "neo4j/": rf"(?:(?<=auth=)|(?<=auth: )|(?<=auth=\")|(?<=auth: \"))neo4j/{_SURE}",
         "cookievalidationkey": rf"cookievalidationkey[\"']?\s?(?:=>|[:=])\s?{_LITERAL}",
+        "ssid": (
+            rf"ssid[\"']?\s?[:=]\s?[^\n]{{1,40}}[\n,;|/] ?"
+            rf"(?:key|code|clave|cl[ée]|chiave|ключ|schlüssel)\s?[:=]\s?{_LOOSE}"
+        ),
+        ': eap "': rf": eap {_LITERAL}",
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",

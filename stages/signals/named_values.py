@@ -43,7 +43,7 @@ _VERBS = (
     r"|actually|always|also|apparently|übrigens|auch|noch|immer|aktuell|momentan|ahora|siempre"
     r"|maintenant|toujours|ora|sempre|agora|nu|теперь|сейчас|пока)){0,2}"
 )
-_WORDS = r"(?:[ \u00a0](?:[ld]['\u2019])?[^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
+_WORDS = r"(?:[ \u00a0](?:[^\W\d_]{1,5}['\u2019])?[^\s:=,;|\"'<>{}\u00ab\u201c\u201e]{1,20}+){0,8}?"
 _JOINING_SIGN = re.compile(r"[^\w. \u00a0\t/+-]|[^\x00-\x7f\u00a0]| - ")
 _JOINING_WORDS = re.compile(
     r"(?:is|are|was|be|to|now|currently|still|same|ist|war|lautet|lauten|est"
@@ -69,7 +69,7 @@ VERB = (
     r"|(?:[ \u00a0][^\W\d_]{1,16}+){1,4} [=\u2013\u2014-] "
     r"|(?:是|为|為|は|が|を|改成了?|改为|设置?为|設定為|默认为?|คือ) ?「?|「)"
 )
-"""Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
+"""Up to eight words and a verb or a colon, which join a name and its value in prose, in some twenty
 languages: `password for the guest wifi is`."""
 
 _NEXT_LINE = r"(?: ?[(\\])? ?\r?\n[ \t]{0,40}(?=[\"'`])"

@@ -46,9 +46,9 @@ _LOGIN_NEAR = re.compile(
     re.IGNORECASE,
 )
 _NEAR = 160
-_LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
+_LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•·]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
 _LINE_AFTER = re.compile(r"[.!]?[ \t]{0,8}(?:\Z|[\r\n]|#|//|<|\||/ )")
-_FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}[\s,;/|]{1,4}\Z")
+_FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}(?: [0-9]{2,4}){0,3}[\s,;/|]{1,4}\Z")
 _WIRELESS = re.compile(r"wi-?fi|wlan|hotspot", re.IGNORECASE)
 _DECLARES = re.compile(
     r"\b(?:const|let|var|val|string|char ?\*|final|auto|dim|my|our)\W{1,3}[\w$]{0,20}\Z",
@@ -85,7 +85,11 @@ def may_be_words(text: str, match: re.Match[str], value: str) -> bool:
             return _is_argument(text, match, before, end, value)
         is_told = verb.endswith(":") or has_joined_words(value) or value.isdecimal()
         is_told = is_told or _WIRELESS.search(match[0]) is not None
-        return is_told and (quoted or _LINE_AFTER.match(text, end) is not None)
+        return is_told and (
+            quoted
+            or _LINE_AFTER.match(text, end) is not None
+            or (value.isdecimal() and text[end : end + 2] in (", ", "; ", " ("))
+        )
     if firm.endswith(">") and "td" not in firm:
         return _TAG_BEFORE.search(before) is not None and text.startswith("</", end)
     if _DEFINES.search(before):

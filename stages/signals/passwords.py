@@ -65,7 +65,7 @@ _ENGLISH = (
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
-    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl]o|hesl[oa]|jelsz[óo]\w{0,3}"
+    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl](?:o|em)|hesl[oa]|jelsz[óo]\w{0,3}"
     r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
     r"|[şs]ifre(?:si|m|niz)?"
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
@@ -77,7 +77,9 @@ _FOREIGN = (
     r"|parola d['’]ordine|chiave di rete|tzwerkschlüssel|zugangscode|(?<=解凍)パス|提取码"
     r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
     r"|գաղտնաբառ"
-    r"|code (?:du )?wi-?fi|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
+    r"|c(?:ode|[óo]digo|odice) (?:d[ue]l? )?wi-?fi|(?:wi-?fi|wlan)[ -]code"
+    r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
+    r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
@@ -119,7 +121,9 @@ _HINTS_OF_LANGUAGES = (
     "ê=wagwoord|ë=fjalëkalim|\0=neno la siri|\0=laluan|п=пасс|қ=құпия|ü=tzwerkschl|"
     "ü=zugangscode|\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|"
     "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
-    "პ=პაროლი|գ=գաղտնաբառ"
+    "პ=პაროლი|գ=գաղտնաբառ|ó=código|\0=codigo|\0=codice|\0=wifi code|\0=wi-fi code|"
+    "\0=wlan-code|\0=network key|ü=wlan-schl|"
+    "ü=sicherheitsschl|é=clé de s|\0=kenncode|\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа"
 )
 _FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""
@@ -149,7 +153,8 @@ _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}"
     rf"|{CELL}|{_LEADERS})"
     rf"|(?P<verb>[\"\'\u201d)]?{VERB})"
-    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)"
+    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}"
+    r"(?:[07] |(?:auf|op|to|til|на|na|como|als|as) |\(?)"
     rf"|[ \t]{{3,24}}(?=[\"'])"
     r"|(?<=[码碼ド])(?=[!-~])))"
     rf"{_VALUE}",
@@ -414,7 +419,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     if match["plain"]:
         if (
             match["quoted"] is not None
-            and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0
+            and _DEFINES.search(text, max(0, match.start() - 40), match.start()) is not None
         ):
             return True
         return USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
@@ -423,6 +428,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
 
 
+_DEFINES = re.compile(r"#define|:(?:local|global) ")
 _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""

@@ -346,7 +346,7 @@ _DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]
 
 def is_chosen_number(value: str) -> bool:
     """Six digits or more of at least four kinds that do not count up or down and are no date."""
-    if not 6 <= len(value) <= 16 or not value.isdecimal() or _DATE.fullmatch(value):
+    if not 6 <= len(value) <= 20 or not value.isdecimal() or _DATE.fullmatch(value):
         return False
     if is_placeholder(value):
         return False
