@@ -83,7 +83,7 @@ _ID_BETWEEN = re.compile(
 )
 _ASSIGNED = re.compile(
     rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END})"
-    rf"|{_SERVICE}{VERB}|(?<=_authtoken) | (?=[\"'])){OPEN}{QUOTE}?\Z",
+    rf"|{_SERVICE}{VERB}|\w{{0,24}}(?<=_authtoken) | (?=[\"'])){OPEN}{QUOTE}?\Z",
     re.IGNORECASE,
 )
 _SHORT_HEX = re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{20,31}\Z")

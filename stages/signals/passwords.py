@@ -78,7 +78,8 @@ _FOREIGN = (
     r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
     r"|գաղտնաբառ"
     r"|c(?:ode|[óo]digo|odice) (?:d[ue]l? )?wi-?fi|(?:wi-?fi|wlan)[ -]code"
-    r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
+    r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret"
+    r"|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
     r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
@@ -122,8 +123,8 @@ _HINTS_OF_LANGUAGES = (
     "ü=zugangscode|\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|"
     "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
     "პ=პაროლი|գ=գաղտնաբառ|ó=código|\0=codigo|\0=codice|\0=wifi code|\0=wi-fi code|"
-    "\0=wlan-code|\0=network key|ü=wlan-schl|"
-    "ü=sicherheitsschl|é=clé de s|\0=kenncode|\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа"
+    "\0=wlan-code|\0=network key|ü=wlan-schl|ü=sicherheitsschl|é=clé de s|\0=kenncode|"
+    "\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа"
 )
 _FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""
@@ -154,7 +155,7 @@ _NAMED_PASSWORD = re.compile(
     rf"|{CELL}|{_LEADERS})"
     rf"|(?P<verb>[\"\'\u201d)]?{VERB})"
     rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}"
-    r"(?:[07] |(?:auf|op|to|til|на|na|como|als|as) |\(?)"
+    r"(?:[07] |(?:auf|op|to|til|на|na|como|als|as) (?!\w{2,10}(?<=[a-z])[0-9]{1,2}\b)|\(?)"
     rf"|[ \t]{{3,24}}(?=[\"'])"
     r"|(?<=[码碼ド])(?=[!-~])))"
     rf"{_VALUE}",
