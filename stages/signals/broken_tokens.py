@@ -115,7 +115,7 @@ _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
 _SENTENCE_WORD = re.compile(r"[A-Z]?[a-z]+ [A-Za-z]")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
-_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n])[A-Za-z0-9_-]{0,80})?")
+_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n]|0D=0A)[A-Za-z0-9_-]{0,80})?")
 """`=` at the end of a line joins it to the next in quoted-printable; in a token of Atlassian or
 Sentry a checksum or another part follows it."""
 

@@ -288,7 +288,8 @@ def test_more_ways_to_write_a_password(text: str, value: str) -> None:
         "https://app.powerbi.com/view?r=eyJrIjoiZjZhZDM4Y2MtNTc2NS00ODQ0LWFjYWMtMWU4ODhiMTExMGNkIiwi"
         "dCI6IjA3ODYxNGIzLWNhYjMtNDg3OC1hZDExLTcxNzE3YTgxMTk1MSIsImMiOjl9",
         "-----BEGIN PRIVATE KEY-----\n"
-        "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----",
+        "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
+        "-----END PRIVATE KEY-----",
     ],
 )
 def test_more_that_only_looks_like_a_password(text: str) -> None:
