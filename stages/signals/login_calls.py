@@ -85,7 +85,9 @@ _CALLS = _shapes(
     **{
         "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
         "mysqli(": rf"mysqli{_THREE}",
-        "connect(": rf"connect{_THREE}",
+        "connect(": rf"connect\({_ARGUMENT}, ?(?:[0-9]{{2,5}}, ?)?{_ARGUMENT}, ?{_LITERAL}",
+        "sequelize(": rf"sequelize{_THREE}",
+        "sta.config(": rf"sta\.config{_TWO}",
         ".connect(": rf"(?:(?<=wlan)|(?<=wifi)|(?<=sta_if)|(?<=station)).connect{_TWO}",
         ".basic(": rf"\.basic{_TWO}",
         "protect": r"protect[ (][\"'](?P<loose>[^\s\"']{8,64})",
@@ -187,7 +189,7 @@ _STATEMENTS = _shapes(
         ":3306:": f":3306:{_PGPASS}",
         ":*:": rf":\*:{_PGPASS}",
         "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
-        "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
+        "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?(?:Some\()?{_LITERAL}",
         '"*" "': r'"\*" "(?P<sure>[^\s"]{6,64})"[ \t]{1,8}"?[*0-9]',
         '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }

@@ -101,7 +101,8 @@ CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</(?:t[dh]|dt)>\s{0,20}<(?:t[dh]|dd)>)[
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\|=?|\?\?=?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt|String::from)\()(?=[\"'])"
+    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|!unsafe |[\"']\{\{ "
+    r"|\b(?:md5|sha1|b?crypt|encrypt|Hash::make|String::from)\()(?=[\"'])"
     r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};))?"
 )
 """Markup and prefixes of strings between the sign and the value."""

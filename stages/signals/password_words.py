@@ -49,7 +49,7 @@ _NEAR = 160
 _LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•·]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
 _LINE_AFTER = re.compile(r"[.!]?[ \t]{0,8}(?:\Z|[\r\n]|#|//|<|\||/ )")
 _FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}(?: [0-9]{2,4}){0,3}[\s,;/|]{1,4}\Z")
-_WIRELESS = re.compile(r"wi-?fi|wlan|hotspot", re.IGNORECASE)
+_WIRELESS = re.compile(r"wi-?fi|wlan|hotspot|вай-?фа|와이파이", re.IGNORECASE)
 _DECLARES = re.compile(
     r"\b(?:const|let|var|val|string|char ?\*|final|auto|dim|my|our)\W{1,3}[\w$]{0,20}\Z",
     re.IGNORECASE,
@@ -67,7 +67,7 @@ def may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     before = text[max(0, start - 60) : start]
     if is_phrase(value) and (before.endswith("set") or not _ABOUT_BEFORE.search(before)):
         return _may_be_phrase(text, match, end, quoted)
-    if match["short"] and before[-1:] not in ("_", "."):
+    if match["short"] and before[-1:] not in ("_", ".") and not _WIRELESS.search(match[0]):
         return False
     if _ABOUT_BEFORE.search(before) and not before.endswith("require"):
         return False
@@ -160,6 +160,8 @@ def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: 
     """Whether words follow a name as the argument of a statement, or of a login in prose."""
     if match["quoted"] is not None:
         return has_joined_words(value) or "-p" in match["plain"] or before.lower().endswith("with ")
+    if value.isdecimal() and _WIRELESS.search(before[-12:] + match[0]):
+        return _LINE_AFTER.match(text, end) is not None
     if " " in match["plain"].strip() or not (has_joined_words(value) or value.isdecimal()):
         return False
     is_login = before.endswith("require") or USER_BEFORE.search(before) is not None

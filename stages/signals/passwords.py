@@ -79,6 +79,7 @@ _FOREIGN = (
     r"|գաղտնաբառ"
     r"|c(?:ode|[óo]digo|odice) (?:d[ue]l? )?wi-?fi|(?:wi-?fi|wlan)[ -]code"
     r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret"
+    r"|nywila|(?<![a-z])parol(?=\s?:)|(?<![a-z])lösen(?=:)|kode wi-?fi"
     r"|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
     r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
@@ -124,7 +125,8 @@ _HINTS_OF_LANGUAGES = (
     "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
     "პ=პაროლი|գ=գաղտնաբառ|ó=código|\0=codigo|\0=codice|\0=wifi code|\0=wi-fi code|"
     "\0=wlan-code|\0=network key|ü=wlan-schl|ü=sicherheitsschl|é=clé de s|\0=kenncode|"
-    "\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа"
+    "\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа|\0=nywila|ö=lösen|"
+    "\0=kode wi"
 )
 _FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""
@@ -359,8 +361,15 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     is_of_address = match["firm"] == "=" and text[match.start() - 1 : match.start()] in ("&", "?")
     if is_of_address and is_password(value.replace(".", "-")):
         return True
+    if match[0][:6].lower() == "secret" and _DRAWN.search(
+        text, max(0, match.start() - 12), match.start()
+    ):
+        return False
     return (is_chosen_words(value) or is_chosen_number(value)) and may_be_words(text, match, value)
 
+
+_DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IGNORECASE)
+"""What has a secret that no person chooses."""
 
 _STDIN = "password-stdin"
 _ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
@@ -426,7 +435,8 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
         return USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
         return True
-    return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
+    is_result = match[0].startswith("PASS: ") and text[match.start() - 1 : match.start()] != "_"
+    return not is_result and " " not in (match["verb"] or "").strip()
 
 
 _DEFINES = re.compile(r"#define|:(?:local|global) ")
