@@ -31,6 +31,16 @@ from stages.signals.named_values import (
     find_inserted,
 )
 from stages.signals.outputs import Span
+from stages.signals.password_names import (
+    ASCII_HINTS,
+    ENGLISH,
+    FOREIGN,
+    FOREIGN_HINTS,
+    HINTS,
+    OF_APPLICATION,
+    SHORT,
+    SHORT_TEXT,
+)
 from stages.signals.password_words import SURE_VERBS, USER_BEFORE, may_be_words
 from stages.signals.secret_values import (
     is_chosen_number,
@@ -41,99 +51,6 @@ from stages.signals.secret_values import (
     is_phrase,
     is_strong_password,
 )
-
-_OF_APPLICATION = "|".join(
-    f"(?<={word}{end})"
-    for word in (
-        *("app", "jwt", "cookie", "session", "hmac", "signing", "webhook", "nextauth"),
-        *("blowfish", "auth", "client", "shared", "consumer", "encryption"),
-    )
-    for end in ("_", "-", "[.]", "")
-)
-"""What a secret is of that people choose as they choose a password."""
-
-_ENGLISH = (
-    r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
-    r"|code ?words?(?= ?[:=]| (?:is|was) )"
-    r"|passwrd|pasword|psswd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?:(?<![a-z!])|(?<=sta)|(?<=wifi)"
-    r"|(?<=wpa))psk(?![a-z])"
-    r"|(?<=auth_)pass|(?:(?<=bind)|(?<=root))pw(?![a-z])"
-    rf"|(?<![a-z_-])secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|"
-    rf"(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])"
-    rf"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
-    r"|(?<![a-z])mdp(?![a-z])"
-)
-_FOREIGN = (
-    r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
-    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl](?:o|em)|hesl[oa]|jelsz[óo]\w{0,3}"
-    r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
-    r"|[şs]ifre(?:si|m|niz)?"
-    r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
-    r"|패스워드"
-    r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
-    r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}"
-    r"|lykilorð(?:ið)?"
-    r"|[wv]agwoord|fjalëkalim\w{0,2}|neno la siri|laluan|пасс(?!\w)|құпия ?сөз"
-    r"|parola d['’]ordine|chiave di rete|tzwerkschlüssel|zugangscode|(?<=解凍)パス|提取码"
-    r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
-    r"|գաղտնաբառ"
-    r"|c(?:ode|[óo]digo|odice) (?:d[ue]l? )?wi-?fi|(?:wi-?fi|wlan)[ -]code"
-    r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret"
-    r"|nywila|(?<![a-z])parol(?=\s?:)|(?<![a-z])lösen(?=:)|kode wi-?fi"
-    r"|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
-    r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
-    r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
-)
-_SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
-    "|".join(
-        f"(?<={word})"
-        for word in [
-            "user",
-            "db",
-            "root",
-            "admin",
-            "mail",
-            "smtp",
-            "ftp",
-            "sql",
-            "my",
-            "ssh",
-            "remote",
-            "proxy",
-            "relay",
-            "imap",
-            "ldap",
-            "vpn",
-            "vnc",
-            "wifi",
-            "wlan",
-        ]
-    )
-)
-_HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
-"""Parts of the names of passwords, in small letters: what is searched first."""
-
-_HINTS_OF_LANGUAGES = (
-    "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifre|"
-    "ş=sifre|ø=adgangsk|ä=salasan|ö=lösenord|ó=jelsz|п=парол|л=лозинк|密=密码|密=密碼|"
-    "口=口令|パ=パスワード|暗=暗証番号|비=비밀번호|비=비번|암=암호|패=패스워드|κ=κωδικ|"
-    "ك=كلمة|ס=סיסמ|\0=code word|\0=codeword|\0=pasword|\0=psswd|é=code wifi|é=code wi-fi|"
-    "é=code du wi|ậ=mật khẩu|ร=รหัสผ่าน|प=पासवर्ड|ă=parol|\0=sandi|ž=lozink|č=geslo|"
-    "à=contrasenya|ñ=contrasinal|\0=pasahitza|ø=kodeord|õ=parool|ž=slaptažod|ð=lykilor|"
-    "ê=wagwoord|ë=fjalëkalim|\0=neno la siri|\0=laluan|п=пасс|қ=құпия|ü=tzwerkschl|"
-    "ü=zugangscode|\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|"
-    "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
-    "პ=პაროლი|գ=գաղտնաբառ|ó=código|\0=codigo|\0=codice|\0=wifi code|\0=wi-fi code|"
-    "\0=wlan-code|\0=network key|ü=wlan-schl|ü=sicherheitsschl|é=clé de s|\0=kenncode|"
-    "\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа|\0=nywila|ö=lösen|"
-    "\0=kode wi"
-)
-_FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
-"""Those of other languages, and a character that a longer text of the language has."""
-
-_ASCII_HINTS = (*_HINTS, *dict.fromkeys(hint for _, hint in _FOREIGN_HINTS if hint.isascii()))
-_SHORT_TEXT = 1000
-"""Characters of a text in which all are searched."""
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
@@ -152,7 +69,7 @@ _LEADERS = r"[ .]{0,2}\.{3,60}[ :]{1,3}|\]:? |\s{1,4}(?:/t )?REG_SZ\s{1,4}(?:/d 
 
 _VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>{GROUPS}|[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
-    rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
+    rf"(?:(?P<name>{ENGLISH})|(?P<foreign>{FOREIGN})|(?P<short>{SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}"
     rf"|{CELL}|{_LEADERS})"
     rf"|(?P<verb>[\"\'\u201d)]?{VERB})"
@@ -219,13 +136,13 @@ def find_named_passwords(text: str) -> Iterator[Span]:
 
 def _choose_hints(lowered: str) -> Sequence[str]:
     """The parts of names that a text may have, by its length and letters."""
-    is_short = len(lowered) <= _SHORT_TEXT
+    is_short = len(lowered) <= SHORT_TEXT
     if lowered.isascii():
-        return _ASCII_HINTS if is_short else _HINTS
-    return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
+        return ASCII_HINTS if is_short else HINTS
+    return [*HINTS, *(hint for letter, hint in FOREIGN_HINTS if is_short or letter in lowered)]
 
 
-_AN_APPLICATIONS = re.compile(rf"(?:{_OF_APPLICATION})\Z", re.IGNORECASE)
+_AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)
 _LOGIN_ABOVE = re.compile(
     r"session[\"')]{0,3}\(\{\s{0,8}\Z|"
     r"\b(?:login|user(?:name)?|user_?id"
@@ -372,7 +289,7 @@ _DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IG
 """What has a secret that no person chooses."""
 
 _STDIN = "password-stdin"
-_ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
+_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
 _QUESTION = re.compile(
     r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
     r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"
