@@ -169,7 +169,7 @@ _STATEMENTS = _shapes(
         ),
         "option key ": rf"option key {_LITERAL}",
         "]:587 ": r"\]:587 [^\s:]{1,60}:(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)",
-        "neo4j/": rf"(?:(?<=auth=)|(?<=auth: )|(?<=auth=\")|(?<=auth: \"))neo4j/{_SURE}",
+        "4j_auth": rf"4j_auth[=:]\s?[\"']?neo4j/{_SURE}",
         "cookievalidationkey": rf"cookievalidationkey[\"']?\s?(?:=>|[:=])\s?{_LITERAL}",
         "ssid": (
             rf"ssid[\"']?\s?[:=]\s?[^\n]{{1,40}}[\n,;|/] ?"
