@@ -52,7 +52,7 @@ _SERVICE = (
 
 _SCHEME = (
     r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate"
-    r"|Client-ID|Bot"
+    r"|Client-ID|Bot|KakaoAK|DeepL-Auth-Key|Klaviyo-API-Key|GoogleLogin auth=|Discogs token="
     r"|Zoho-oauthtoken|PVEAPIToken=[\w.@!-]{1,60}=)(?:(?:\\?\s|&nbsp;|%20|\+){1,2}|(?<==))(?:"
     r"[\"'] ?[+.&] ?[\"'])?"
 )
@@ -62,7 +62,8 @@ _NAMED = re.compile(
     rf"(?P<name>{NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
     rf"|[)）]?{VERB})(?P<scheme>{_SCHEME})?"
-    r"|(?<=bearer)(?: ?[\"'] ?[+.&] ?(?=[\"'])|\\ |%20)|[ \u00a0\t]{1,2})"
+    r"|(?<=bearer)(?: ?[\"'] ?[+.&] ?(?=[\"'])|\\ |%20"
+    r"| (?:\{\w?\}|%[sv])[\"'](?:,|\.format\(| %)\s?\(?(?=[\"']))|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE}{{1,2}})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
@@ -82,12 +83,12 @@ _ID_BETWEEN = re.compile(
 )
 _ASSIGNED = re.compile(
     rf"(?:[\w-]{{0,24}}?(?:{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END})"
-    rf"|{_SERVICE}{VERB}| (?=[\"'])){OPEN}{QUOTE}?\Z",
+    rf"|{_SERVICE}{VERB}|\w{{0,24}}(?<=_authtoken) | (?=[\"'])){OPEN}{QUOTE}?\Z",
     re.IGNORECASE,
 )
 _SHORT_HEX = re.compile(r"(?=.*[0-9])(?=.*[a-fA-F])[0-9a-fA-F]{20,31}\Z")
 _SECRET_NEAR = re.compile(
-    r"(?<![a-z])(?:jwt|api|secret|auth|encrypt\w*|sign(?:ing)?|client|credential)s?(?![a-z])",
+    r"(?<![a-z])(?:jwt|api|secret|auth|encrypt\w*|sign(?:ing)?|client|credential|cookiesession)s?(?![a-z])",
     re.IGNORECASE,
 )
 _PUBLIC_NEAR = re.compile(
@@ -147,7 +148,9 @@ _DIGEST_BETWEEN = re.compile(r"hash|digest|md5|\bsha-?[0-9]|checksum|fingerprint
 """Words between a name and hexadecimal digits: `the password hash is: …`."""
 
 _HASHED_BEFORE = re.compile(
-    r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE
+    r"(?:(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?"
+    r"|(?:md5|sha-?[0-9]{1,3}) ?\([\"']?)\Z",
+    re.IGNORECASE,
 )
 _CUT_TOKEN = re.compile(
     r"pypi-|gh[pousr]_|github_pat_|glpat-|npm_|hf_|dckr_|do[opr]_v1_|[sr]k_live_|xox[a-z]-"
@@ -155,6 +158,9 @@ _CUT_TOKEN = re.compile(
     r"|AKIA|ASIA|eyJ"
 )
 """How tokens of services begin: a value that has not the shape of the service was cut short."""
+
+_ENCODING = "base64:"
+"""What the keys of Laravel have before them, as a part of the value."""
 
 _PUBLIC_KEY = re.compile(
     r"öffentlich|publi(?:que|czn)|públic[ao]|pubblic[ao]|открыт|публичн|veřejn|公開鍵|公钥|公鑰|dnskey",
@@ -217,7 +223,9 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
         or _is_second_part(text, first, value)
         or _is_named_elsewhere(text, first, value)
     ):
-        yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+        end = first + len(value)
+        first -= len(_ENCODING) if text.startswith(_ENCODING, first - len(_ENCODING)) else 0
+        yield Span(first, end, "assigned", "<secret:assigned>")
 
 
 def _find_hints(before: str, offset: int) -> list[int]:

@@ -37,7 +37,7 @@ def _mark(byte: int) -> str:
 
 
 _LINE_MARKS = bytes(ord(_mark(byte)) for byte in range(256))
-_LINE_END = re.compile(rb"n(?:[qa]{0,4}?|[qa]{0,3}s[qas]{0,14}?)aaaaaaaa")
+_LINE_END = re.compile(rb"n(?:(?:qaaqaaq)?[qa]{0,4}?|[qa]{0,3}s[qas]{0,14}?)aaaaaaaa")
 """Reversed: the end of a line, at most a sign that joins it to the next, and eight characters."""
 
 _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?[_\\&]?"""
@@ -68,11 +68,11 @@ _REDIRECTED = r"""["'] ?>{1,2} ?[\w./~$-]{1,60}\r?\n[ \t]{0,40}(?:echo|printf) (
 
 _LINE_BREAK = re.compile(
     rf"""{_APPENDED}|{_REDIRECTED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n|"""
-    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>)?[=\\`^%]?\r?\n"""
+    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>|=0D=0A)?[=\\`^%]?\r?\n"""
     r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
 )
 _CONTINUED = re.compile(
-    rf"""(?:{_CLOSE}| ?<br ?/?>|[ \t]{{1,40}}\|| ?(?:-->|\*/))? ?[\\`^%]?=?\r?\Z"""
+    rf"""(?:{_CLOSE}| ?<br ?/?>|=0D=0A|[ \t]{{1,40}}\|| ?(?:-->|\*/))? ?[\\`^%]?=?\r?\Z"""
 )
 _WEAK_BREAK = re.compile(r"""["'][^"']*[,(]|\r?\n[ \t]{0,6}[0-9]""")
 """What also stands between two values: items of a list, arguments, numbered lines."""
@@ -115,7 +115,7 @@ _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ORDINARY_WORD = re.compile(r"[A-Z]?[a-z]+[.,:]?\Z")
 _SENTENCE_WORD = re.compile(r"[A-Z]?[a-z]+ [A-Za-z]")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
-_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n])[A-Za-z0-9_-]{0,80})?")
+_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+(?:={1,2}(?![=\r\n]|0D=0A)[A-Za-z0-9_-]{0,80})?")
 """`=` at the end of a line joins it to the next in quoted-printable; in a token of Atlassian or
 Sentry a checksum or another part follows it."""
 

@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 
 from stages.signals.literals import Literals, Pairs, fold_case
+from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
+    is_grouped,
     is_password,
     is_phrase,
     is_strong_password,
@@ -23,15 +25,15 @@ from stages.signals.secret_values import (
 _WHO = r"[^\s:\"'`/|]{1,40}"
 _SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
 _ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
-_LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
+_LITERAL = rf"[\"'](?P<sure>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
-    r"[\"'](?P<call>[^\s\"'<>]{6,64})[\"']"
+    rf"[\"'](?P<call>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
 )
 _STATED = (
     r"\w{0,12}(?:\s(?:for|to|of|from|on|at|für|pour|para)\s[\w .]{1,30}?)?"
-    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}\s?[/"
-    rf"|:]\s?(?P<loose>[^\s\"'`<>|]{{8,64}})"
+    rf"(?:\s?[:=]|\s(?:is|are|ist|sind|to|with|using|as|-|–|->|→))?\s{{1,2}}`?{_WHO}`?\s?[/"
+    rf"|:]\s?`?(?!\S{{1,64}} [/|] )(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
@@ -84,7 +86,9 @@ _CALLS = _shapes(
     **{
         "mysql": rf"mysql\w{{0,4}}(?:\.|_p?)connect{_THREE}",
         "mysqli(": rf"mysqli{_THREE}",
-        "connect(": rf"connect{_THREE}",
+        "connect(": rf"connect\({_ARGUMENT}, ?(?:[0-9]{{2,5}}, ?)?{_ARGUMENT}, ?{_LITERAL}",
+        "sequelize(": rf"sequelize{_THREE}",
+        "sta.config(": rf"sta\.config{_TWO}",
         ".connect(": rf"(?:(?<=wlan)|(?<=wifi)|(?<=sta_if)|(?<=station)).connect{_TWO}",
         ".basic(": rf"\.basic{_TWO}",
         "protect": r"protect[ (][\"'](?P<loose>[^\s\"']{8,64})",
@@ -166,6 +170,13 @@ _STATEMENTS = _shapes(
         ),
         "option key ": rf"option key {_LITERAL}",
         "]:587 ": r"\]:587 [^\s:]{1,60}:(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)",
+        "4j_auth": rf"4j_auth[=:]\s?[\"']?neo4j/{_SURE}",
+        "cookievalidationkey": rf"cookievalidationkey[\"']?\s?(?:=>|[:=])\s?{_LITERAL}",
+        "ssid": (
+            rf"ssid[\"']?\s?[:=]\s?[^\n]{{1,40}}[\n,;|/] ?"
+            rf"(?:key|code|clave|cl[ée]|chiave|ключ|schlüssel)\s?[:=]\s?{_LOOSE}"
+        ),
+        ': eap "': rf": eap {_LITERAL}",
         "rootpw": rf"rootpw (?:--plaintext )?{_SURE}",
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",
@@ -179,7 +190,7 @@ _STATEMENTS = _shapes(
         ":3306:": f":3306:{_PGPASS}",
         ":*:": rf":\*:{_PGPASS}",
         "basic: ": rf"basic: [\"']?[\w.@-]{{1,40}}:{_SURE}",
-        "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?{_LITERAL}",
+        "basic_auth": rf"basic_auth(?:entication)?[\s(]{{1,2}}{_ARGUMENT}, ?(?:Some\()?{_LITERAL}",
         '"*" "': r'"\*" "(?P<sure>[^\s"]{6,64})"[ \t]{1,8}"?[*0-9]',
         '" * "': r'" \* "(?P<sure>[^\s"]{6,64})"',
     }
@@ -193,6 +204,9 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
             **{
                 "passwd -": rf"passwd (?:-\w )?-\w{{0,4}}b\w{{0,3}} "
                 rf"(?:\S{{1,60}} )?[^\s-]\S{{0,40}} {_SURE}",
+                "enable password": (
+                    rf"enable password (?:level [0-9]{{1,2}} )?(?:[078] )?(?!.{{0,40}} ){_SURE}"
+                ),
                 "wpa_passphrase": rf"wpa_passphrase [\"']?[^\s\"']{{1,32}}[\"']? {_SURE}",
                 "the pass is": rf"the pass is {_LOOSE}",
                 "pass for ": (
@@ -217,7 +231,7 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "secret",
         _shapes(
-            **{"enable secret": rf"enable secret {_LOOSE}"},
+            **{"enable secret": rf"enable secret (?:level [0-9]{{1,2}} )?{_LOOSE}"},
             secret=rf"secret [0589] {_SURE}",
             **{
                 "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*"
@@ -236,7 +250,10 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
         ),
     ),
     ("loginmodule", _shapes(user_=rf"(?<=\s)user_\w{{1,30}}=[\"']{_SURE}")),
-    ("ftp", _shapes(user=r"(?<=\n)user [\w.@-]{1,40} (?P<loose>[^\s\"'`<>|]{8,64})(?=\r?\n)")),
+    (
+        "ftp",
+        _shapes(user=rf"(?:(?<=\n)|(?<=ftp> ))user [\w.@-]{{1,40}} {_LOOSE}(?=\r?\n|\Z)"),
+    ),
     (
         "credential",
         _shapes(
@@ -381,6 +398,7 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     is_loose = group in _LOOSE_GROUPS
     is_found = is_password(value) and (not is_loose or is_strong_password(value))
+    is_found = is_found or is_grouped(value)
     is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):

@@ -39,9 +39,11 @@ _VERBS = (
     r"|es|será|era|é|eh|è|jest|to(?! [^\W\d]{2,12}:)|je|är|er|on|var|este|és|е|είναι|yra|është"
     r"|ir|هي|هو|היא|הוא|это|этот|hai|hain|है|ni"
     r"|adalah|là)(?!\w)"
-    r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
+    r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same"
+    r"|actually|always|also|apparently|übrigens|auch|noch|immer|aktuell|momentan|ahora|siempre"
+    r"|maintenant|toujours|ora|sempre|agora|nu|теперь|сейчас|пока)){0,2}"
 )
-_WORDS = r"(?:[ \u00a0](?:[ld]['\u2019])?[^\s:=,;|\"'<>{}]{1,20}+){0,6}?"
+_WORDS = r"(?:[ \u00a0](?:[^\W\d_]{1,5}['\u2019])?[^\s:=,;|\"'<>{}\u00ab\u201c\u201e]{1,20}+){0,8}?"
 _JOINING_SIGN = re.compile(r"[^\w. \u00a0\t/+-]|[^\x00-\x7f\u00a0]| - ")
 _JOINING_WORDS = re.compile(
     r"(?:is|are|was|be|to|now|currently|still|same|ist|war|lautet|lauten|est"
@@ -67,7 +69,7 @@ VERB = (
     r"|(?:[ \u00a0][^\W\d_]{1,16}+){1,4} [=\u2013\u2014-] "
     r"|(?:是|为|為|は|が|を|改成了?|改为|设置?为|設定為|默认为?|คือ) ?「?|「)"
 )
-"""Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
+"""Up to eight words and a verb or a colon, which join a name and its value in prose, in some twenty
 languages: `password for the guest wifi is`."""
 
 _NEXT_LINE = r"(?: ?[(\\])? ?\r?\n[ \t]{0,40}(?=[\"'`])"
@@ -99,12 +101,19 @@ CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</(?:t[dh]|dt)>\s{0,20}<(?:t[dh]|dd)>)[
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\|=?|\?\?=?|\bor\b|:-|:=|\?:)\s{0,3}"
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|\b(?:md5|sha1|encrypt|crypt|String::from)\()(?=[\"'])"
+    r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|!unsafe |[\"']\{\{ "
+    r"|\b(?:md5|sha1|b?crypt|encrypt|Hash::make|String::from)\()(?=[\"'])"
     r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 
-_OPEN_QUOTED = rf"(?P<quote>{_QUOTES})(?P<quoted>(?:(?!(?P=quote))[^\s]){{6,200}})"
+GROUPS = r"(?-i:[a-z]{4}(?:[ \u00a0][a-z]{4}){3})(?![\w-])"
+"""Four times four letters, as Google and Yahoo write the passwords that they make for programs."""
+
+_OPEN_QUOTED = (
+    rf"(?P<quote>{_QUOTES})(?P<quoted>{GROUPS}(?=(?P=quote))"
+    r"|(?:(?!(?P=quote))[^\s]){6,200})"
+)
 _CLOSED_BY = r"(?:(?P=quote)|[\u201d\u201c\u00bb\u00ab\u2019\u300d\u300f])"
 QUOTED = rf"(?:{_OPEN_QUOTED}{_CLOSED_BY})"
 

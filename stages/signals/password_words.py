@@ -16,7 +16,7 @@ from stages.signals.secret_values import has_joined_words, is_phrase
 USER_BEFORE = re.compile(
     r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
     r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
-    r"[^\n]{1,44}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)"
+    r"[^\n]{1,60}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)"
     r"(?:quote )?\Z",
     re.IGNORECASE,
 )
@@ -46,10 +46,10 @@ _LOGIN_NEAR = re.compile(
     re.IGNORECASE,
 )
 _NEAR = 160
-_LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
+_LINE_BEFORE = re.compile(r"(?:^|\n|<br ?/?>|[.;/|>•·]\s)[^\n:=;,/|<>(){}\[\]\"']{0,50}\Z")
 _LINE_AFTER = re.compile(r"[.!]?[ \t]{0,8}(?:\Z|[\r\n]|#|//|<|\||/ )")
-_FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}[\s,;/|]{1,4}\Z")
-_WIRELESS = re.compile(r"wi-?fi|wlan|hotspot", re.IGNORECASE)
+_FIELD_BEFORE = re.compile(r"[:\uff1a]\s?[^\s:,;]{1,40}(?: [0-9]{2,4}){0,3}[\s,;/|]{1,4}\Z")
+_WIRELESS = re.compile(r"wi-?fi|wlan|hotspot|вай-?фа|와이파이", re.IGNORECASE)
 _DECLARES = re.compile(
     r"\b(?:const|let|var|val|string|char ?\*|final|auto|dim|my|our)\W{1,3}[\w$]{0,20}\Z",
     re.IGNORECASE,
@@ -67,7 +67,7 @@ def may_be_words(text: str, match: re.Match[str], value: str) -> bool:
     before = text[max(0, start - 60) : start]
     if is_phrase(value) and (before.endswith("set") or not _ABOUT_BEFORE.search(before)):
         return _may_be_phrase(text, match, end, quoted)
-    if match["short"] and before[-1:] not in ("_", "."):
+    if match["short"] and before[-1:] not in ("_", ".") and not _WIRELESS.search(match[0]):
         return False
     if _ABOUT_BEFORE.search(before) and not before.endswith("require"):
         return False
@@ -85,7 +85,11 @@ def may_be_words(text: str, match: re.Match[str], value: str) -> bool:
             return _is_argument(text, match, before, end, value)
         is_told = verb.endswith(":") or has_joined_words(value) or value.isdecimal()
         is_told = is_told or _WIRELESS.search(match[0]) is not None
-        return is_told and (quoted or _LINE_AFTER.match(text, end) is not None)
+        return is_told and (
+            quoted
+            or _LINE_AFTER.match(text, end) is not None
+            or (value.isdecimal() and text[end : end + 2] in (", ", "; ", " ("))
+        )
     if firm.endswith(">") and "td" not in firm:
         return _TAG_BEFORE.search(before) is not None and text.startswith("</", end)
     if _DEFINES.search(before):
@@ -129,7 +133,7 @@ def _may_be_phrase(text: str, match: re.Match[str], end: int, quoted: bool) -> b
         if match["plain"] is not None:
             return (
                 quoted
-                or USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+                or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
                 or _LINE_AFTER.match(text, end) is not None
             )
         return SURE_VERBS.search(match["verb"]) is not None
@@ -156,7 +160,9 @@ def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: 
     """Whether words follow a name as the argument of a statement, or of a login in prose."""
     if match["quoted"] is not None:
         return has_joined_words(value) or "-p" in match["plain"] or before.lower().endswith("with ")
-    if " " in match["plain"].strip() or not has_joined_words(value):
+    if value.isdecimal() and _WIRELESS.search(before[-12:] + match[0]):
+        return _LINE_AFTER.match(text, end) is not None
+    if " " in match["plain"].strip() or not (has_joined_words(value) or value.isdecimal()):
         return False
     is_login = before.endswith("require") or USER_BEFORE.search(before) is not None
     if is_login and "-" in value and sum(map(str.isupper, value)) > 1:

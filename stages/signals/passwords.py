@@ -23,6 +23,7 @@ from stages.signals.named_values import (
     CELL,
     FALLBACK,
     FIELD,
+    GROUPS,
     OPEN,
     QUOTED,
     TAG_END,
@@ -31,98 +32,26 @@ from stages.signals.named_values import (
     find_inserted,
 )
 from stages.signals.outputs import Span
+from stages.signals.password_names import (
+    ASCII_HINTS,
+    ENGLISH,
+    FOREIGN,
+    FOREIGN_HINTS,
+    HINTS,
+    OF_APPLICATION,
+    SHORT,
+    SHORT_TEXT,
+)
 from stages.signals.password_words import SURE_VERBS, USER_BEFORE, may_be_words
 from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
+    is_grouped,
     is_mixed,
     is_password,
     is_phrase,
     is_strong_password,
 )
-
-_OF_APPLICATION = "|".join(
-    f"(?<={word}{end})"
-    for word in ("app", "jwt", "cookie", "session", "hmac", "signing", "webhook", "nextauth")
-    for end in ("_", "-", "[.]", "")
-)
-"""What a secret is of that people choose as they choose a password."""
-
-_ENGLISH = (
-    r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
-    r"|code ?words?(?= ?[:=]| (?:is|was) )"
-    r"|passwrd|pasword|psswd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?:(?<![a-z!])|(?<=sta)|(?<=wifi)"
-    r"|(?<=wpa))psk(?![a-z])"
-    r"|(?<=auth_)pass|(?:(?<=bind)|(?<=root))pw(?![a-z])"
-    rf"|(?<![a-z_-])secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|"
-    rf"(?:{_OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])"
-    rf"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
-    r"|(?<![a-z])mdp(?![a-z])"
-)
-_FOREIGN = (
-    r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
-    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl]o|hesl[oa]|jelsz[óo]\w{0,3}"
-    r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
-    r"|[şs]ifre(?:si|m|niz)?"
-    r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
-    r"|패스워드"
-    r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
-    r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}"
-    r"|lykilorð(?:ið)?"
-    r"|[wv]agwoord|fjalëkalim\w{0,2}|neno la siri|laluan|пасс(?!\w)|құпия ?сөз"
-    r"|parola d['’]ordine|chiave di rete|tzwerkschlüssel|zugangscode|(?<=解凍)パス|提取码"
-    r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
-    r"|գաղտնաբառ"
-    r"|code (?:du )?wi-?fi|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
-    r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
-)
-_SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
-    "|".join(
-        f"(?<={word})"
-        for word in [
-            "user",
-            "db",
-            "root",
-            "admin",
-            "mail",
-            "smtp",
-            "ftp",
-            "sql",
-            "my",
-            "ssh",
-            "remote",
-            "proxy",
-            "relay",
-            "imap",
-            "ldap",
-            "vpn",
-            "vnc",
-            "wifi",
-            "wlan",
-        ]
-    )
-)
-_HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
-"""Parts of the names of passwords, in small letters: what is searched first."""
-
-_HINTS_OF_LANGUAGES = (
-    "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifre|"
-    "ş=sifre|ø=adgangsk|ä=salasan|ö=lösenord|ó=jelsz|п=парол|л=лозинк|密=密码|密=密碼|"
-    "口=口令|パ=パスワード|暗=暗証番号|비=비밀번호|비=비번|암=암호|패=패스워드|κ=κωδικ|"
-    "ك=كلمة|ס=סיסמ|\0=code word|\0=codeword|\0=pasword|\0=psswd|é=code wifi|é=code wi-fi|"
-    "é=code du wi|ậ=mật khẩu|ร=รหัสผ่าน|प=पासवर्ड|ă=parol|\0=sandi|ž=lozink|č=geslo|"
-    "à=contrasenya|ñ=contrasinal|\0=pasahitza|ø=kodeord|õ=parool|ž=slaptažod|ð=lykilor|"
-    "ê=wagwoord|ë=fjalëkalim|\0=neno la siri|\0=laluan|п=пасс|қ=құпия|ü=tzwerkschl|"
-    "ü=zugangscode|\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|"
-    "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
-    "პ=პაროლი|գ=գաղտնաբառ"
-)
-_FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
-"""Those of other languages, and a character that a longer text of the language has."""
-
-_ASCII_HINTS = (*_HINTS, *dict.fromkeys(hint for _, hint in _FOREIGN_HINTS if hint.isascii()))
-_SHORT_TEXT = 1000
-"""Characters of a text in which all are searched."""
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
@@ -139,13 +68,14 @@ _COMPARED = r"[\"'\])]{0,3}(?:\s?[!=]==?\s?|\.equals(?:IgnoreCase)?\(\s?)(?=[\"'
 _LEADERS = r"[ .]{0,2}\.{3,60}[ :]{1,3}|\]:? |\s{1,4}(?:/t )?REG_SZ\s{1,4}(?:/d )?"
 """Dots between a name and its value, a name in brackets, and the type in a registry of Windows."""
 
-_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
+_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?[/&] )?(?:{QUOTED}|(?P<bare>{GROUPS}|[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
-    rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
+    rf"(?:(?P<name>{ENGLISH})|(?P<foreign>{FOREIGN})|(?P<short>{SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{_COMPARED}|{FALLBACK}|\.?{ASSIGNS}|{FIELD}|{ARGUMENT}|{BLOCK}|{TAG_END}"
     rf"|{CELL}|{_LEADERS})"
     rf"|(?P<verb>[\"\'\u201d)]?{VERB})"
-    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}(?:[07] |\(?)"
+    rf"|(?P<plain>{_FOR}\s+(?:-[pb]|--body|--value)[ =]?|{_FOR}[ \u00a0\t]{{1,2}}"
+    r"(?:[07] |(?:auf|op|to|til|на|na|como|als|as) (?!\w{2,10}(?<=[a-z])[0-9]{1,2}\b)|\(?)"
     rf"|[ \t]{{3,24}}(?=[\"'])"
     r"|(?<=[码碼ド])(?=[!-~])))"
     rf"{_VALUE}",
@@ -166,7 +96,8 @@ _ABOUT_PASSWORDS = re.compile(
     re.IGNORECASE,
 )
 _HASHED_BEFORE = re.compile(
-    r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
+    r"(?:(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?"
+    r"|(?:md5|sha-?[0-9]{1,3}) ?\([\"']?)\Z",
     re.IGNORECASE,
 )
 _WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
@@ -206,13 +137,13 @@ def find_named_passwords(text: str, pairs: Pairs) -> Iterator[Span]:
 
 def _choose_hints(lowered: str) -> Sequence[str]:
     """The parts of names that a text may have, by its length and letters."""
-    is_short = len(lowered) <= _SHORT_TEXT
+    is_short = len(lowered) <= SHORT_TEXT
     if lowered.isascii():
-        return _ASCII_HINTS if is_short else _HINTS
-    return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
+        return ASCII_HINTS if is_short else HINTS
+    return [*HINTS, *(hint for letter, hint in FOREIGN_HINTS if is_short or letter in lowered)]
 
 
-_AN_APPLICATIONS = re.compile(rf"(?:{_OF_APPLICATION})\Z", re.IGNORECASE)
+_AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)
 _LOGIN_ABOVE = re.compile(
     r"session[\"')]{0,3}\(\{\s{0,8}\Z|"
     r"\b(?:login|user(?:name)?|user_?id"
@@ -281,7 +212,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = value[stored.end() :]
     if "==" in (match["firm"] or "").replace("!", "=") and _DIGEST.fullmatch(value):
         return
-    if _is_accepted(text, match, value):
+    if is_grouped(value) or _is_accepted(text, match, value):
         yield Span(begin, begin + len(value), "password", "<secret:password>")
 
 
@@ -332,7 +263,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             match["quoted"] is not None
             or " -" in match["plain"]
             or text.startswith(("--", "re"), max(0, match.start() - 2))
-            or USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+            or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
     elif match["verb"] is not None:
@@ -348,11 +279,18 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     is_of_address = match["firm"] == "=" and text[match.start() - 1 : match.start()] in ("&", "?")
     if is_of_address and is_password(value.replace(".", "-")):
         return True
+    if match[0][:6].lower() == "secret" and _DRAWN.search(
+        text, max(0, match.start() - 12), match.start()
+    ):
+        return False
     return (is_chosen_words(value) or is_chosen_number(value)) and may_be_words(text, match, value)
 
 
+_DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IGNORECASE)
+"""What has a secret that no person chooses."""
+
 _STDIN = "password-stdin"
-_ANY_NAME = re.compile(rf"(?:{_ENGLISH}|{_FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
+_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
 _QUESTION = re.compile(
     r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
     r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"
@@ -409,15 +347,17 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     if match["plain"]:
         if (
             match["quoted"] is not None
-            and text.rfind("#define", max(0, match.start() - 40), match.start()) >= 0
+            and _DEFINES.search(text, max(0, match.start() - 40), match.start()) is not None
         ):
             return True
-        return USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+        return USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
         return True
-    return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
+    is_result = match[0].startswith("PASS: ") and text[match.start() - 1 : match.start()] != "_"
+    return not is_result and " " not in (match["verb"] or "").strip()
 
 
+_DEFINES = re.compile(r"#define|:(?:local|global) ")
 _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
@@ -478,5 +418,5 @@ def _find_before_name(text: str, place: int) -> Iterator[Span]:
     if text[place - 1 : place] != " ":
         return
     match = _BEFORE_NAME.search(text, max(0, place - 120), place)
-    if match is not None and is_strong_password(match["value"]):
+    if match is not None and (is_strong_password(match["value"]) or is_phrase(match["value"])):
         yield Span(*match.span("value"), "password", "<secret:password>")

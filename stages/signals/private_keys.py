@@ -32,11 +32,14 @@ _OPEN_BLOCK = re.compile(
 """The lines of a block whose end is missing."""
 
 _FILLER = re.compile(r"([^A\s*=-])\1{15}|\[[a-z .]{2,40}\]", re.IGNORECASE)
+_PRINTED_KEY = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp"
+"""RFC 8410, 10.3."""
+
 _LINE_WIDTHS = (64, 70, 76)
 _INDENTED = re.compile(r"\n[ \t]+")
 _KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]")
 _PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}[ \t]*((?:\r?\n|(?:\\r)?\\n)[ \t>]{0,12})")
-_BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{4,76}={0,2}(?![A-Za-z0-9+/=:-])")
+_BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{2,76}={0,2}(?![A-Za-z0-9+/=:-])")
 _WEB_KEY = re.compile(r"\bkty\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?(?:RSA|EC|OKP|(oct))\b")
 _WEB_KEY_MEMBER, _WEB_KEY_OF_BYTES = (
     re.compile(
@@ -82,7 +85,7 @@ _BARE_HEAD = 64
 _SHORTEST_HEAD = 12
 _BARE_PIECE = re.compile(r"[A-Za-z0-9+/_-]{1,8000}")
 _BARE_JOINT = re.compile(
-    r"(?:\\r)?\\n|[\"'`]?[ \t]{0,4}[+.,&\\]?[ \t]{0,4}\r?\n(?:[ \t>*#|-]|// ){0,40}[\"'`]?"
+    r"(?:\\r)?\\n|[\"'`]?[ \t]{0,4}[+.,&\\]?[ \t]{0,4}_?\r?\n(?:[ \t>*#|-]|// ){0,40}[\"'`]?"
     r"|[\"'`] ?[+.&,]? ?[\"'`]| "
 )
 _MOST_PIECES = 150
@@ -133,7 +136,7 @@ def find_bare_key(text: str, start: int) -> tuple[int, int] | None:
     PKCS#8 (RFC 5958), an RSA key (RFC 8017) or one of elliptic curves (RFC 5915), in one line or
     several, whole.
     """
-    if _BARE_BEGIN.match(text, start) is None:
+    if _BARE_BEGIN.match(text, start) is None or text.startswith(_PRINTED_KEY, start):
         return None
     head = _BARE_PIECE.match(text, start, start + _BARE_HEAD)
     size = _key_bytes(head[0]) if head else 0
@@ -204,6 +207,7 @@ def _is_key(body: str) -> bool:
         and "..." not in body
         and body.count(" ") * 8 < len(body)
         and not _FILLER.search(body)
+        and _PRINTED_KEY not in body
     )
 
 

@@ -26,8 +26,8 @@ _SALTED = re.compile(
     re.IGNORECASE,
 )
 _PHRASE = re.compile(
-    r"unique phrase|\A(?:base64|arn|vault|ref):|\AENC\[|://|@microsoft|your|change|insert|\$\{|\{\{|\$\("
-    r"|\w{3,} \w{3,} \w{3,}",
+    r"unique phrase|\A(?:(?:base64|arn|vault|ref):|AQICAH)|\AENC\[|://|@microsoft|your|change|insert|\$\{\w|\A\$\{.*\}\Z"
+    r"|\{\{ ?\w|\$\([A-Za-z]+[ )]|\w{3,} \w{3,} \w{3,}",
     re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[^A-Za-z0-9\s]")

@@ -42,8 +42,8 @@ _NUMBERED = re.compile(
 
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data|static)(?:\+\w+)?:|https?(?::|%3a)"
-    r"|enc[\[(]|(?-i:Ag[A-D])[A-Za-z0-9+/]{100}|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
-    r"|(?:server|host|driver)=|![a-z]+\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
+    r"|enc[\[(]|(?-i:Ag[A-Za-z0-9][A-Za-z0-9+/]{100}|AQICAH[A-Za-z0-9+/]{30})|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
+    r"|(?:server|host|driver)=|![a-z][\w/-]*\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
     r"|settings\.",
     re.IGNORECASE,
 )
@@ -346,7 +346,7 @@ _DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]
 
 def is_chosen_number(value: str) -> bool:
     """Six digits or more of at least four kinds that do not count up or down and are no date."""
-    if not 6 <= len(value) <= 16 or not value.isdecimal() or _DATE.fullmatch(value):
+    if not 6 <= len(value) <= 20 or not value.isdecimal() or _DATE.fullmatch(value):
         return False
     if is_placeholder(value):
         return False
@@ -357,6 +357,19 @@ def is_chosen_number(value: str) -> bool:
 def has_joined_words(value: str) -> bool:
     """Whether a value shows its words: `Hamburg-zephyr-ember`, `sunflowerMustang`."""
     return len(_WORD.findall(value)) > 1
+
+
+_FREQUENT = re.compile(
+    r"(?:that|this|with|have|from|your|must|will|when|what|only|need|then|they|been|were|also|into"
+    r"|just|like|make|some|them|than|each|here|more|such|very|user|name|code|text|word|pass|last"
+    r"|over|same|page|site|mail|long|else|does|used|data|file)\Z"
+)
+
+
+def is_grouped(value: str) -> bool:
+    """Whether a value is four times four letters (`hudc krtb ytmn lbaw`), not of a sentence."""
+    groups = value.split()
+    return [len(group) for group in groups] == [4] * 4 and not any(map(_FREQUENT.match, groups))
 
 
 _FILLING = re.compile(r"of|the|to|in|on|out|up|and|or|by|at|well|non|all|end|off|per|pre|sub|x")

@@ -50,6 +50,7 @@ FORMS = (
     "/* {} */\n/* {} */",
     "| token | {} |\n|       | {} |\n",
     "PART_1={}\nPART_2={}\n",
+    "token: {}=0D=0A=\n{}=0D=0A",
     "10:15:01 worker[7]: {}\n10:15:02 worker[7]: {}\n10:15:02 worker[7]: ready",
 )
 

@@ -225,3 +225,90 @@ def test_a_name_of_a_program_is_none() -> None:
         "password = config.secret_key2",
     ):
         assert find_secrets(text) == [], text
+
+
+GROUPED = "hudc krtb ytmn lbaw"
+HEXADECIMAL = "f9e334e3c87ae5b2ef4d699d96a8f22e"
+KEY = "Zq7xVt2mRb9sKd4wPf8hJn3c"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        # What Google makes for a program.
+        (f'smtp_password = "{GROUPED}"', GROUPED),
+        (f"auth: {{ user: 'a@solmar.io', pass: '{GROUPED}' }}", GROUPED),
+        (f'smtp.login("bot@gmail.com", "{GROUPED}")', GROUPED),
+        (f"EMAIL_HOST_PASSWORD={GROUPED}", GROUPED),
+        # Numbers and words of wireless networks, and of meetings.
+        ("Wifi of the flat: network tulipan_guest, password 23014441", "23014441"),
+        ("The wifi code is 63990321, the router is behind the TV.", "63990321"),
+        ("Red: Hostal_Sol · Clave: 79868846", "79868846"),
+        ("Meeting ID: 912 3344 1122 Passcode: 77689444", "77689444"),
+        ("Meeting-ID: 845 1234 9921\nKenncode: 80675024", "80675024"),
+        ("WLAN-Schlüssel: 95008263424318001111", "95008263424318001111"),
+        ("SSID: Vereinsheim\nKey: Pamir-Olifant897", "Pamir-Olifant897"),
+        # More words between a name and its password.
+        ("Das Kennwort der alten Kiste war übrigens Waffel-Birke122, ja.", "Waffel-Birke122"),
+        ("La password per accedere all'area riservata è Cobalt-Laguna54", "Cobalt-Laguna54"),
+        ("Habe das Kennwort auf Kastanie-Birke915 gesetzt.", "Kastanie-Birke915"),
+        ("log in with vltava-cobalt-gandalf as the password.", "vltava-cobalt-gandalf"),
+        ("Zaloguj się loginem ann i hasłem aurora2008", "aurora2008"),
+        ("пароль на вайфай 48123164", "48123164"),
+        ("Pass wifi: 38253276", "38253276"),
+        ("Nywila: Umbra1988", "Umbra1988"),
+        # Commands and files.
+        ("JENKINS_PASS: Kanelbulle*81", "Kanelbulle*81"),
+        ("password: \"{{ 'indigo839?' | password_hash('sha512') }}\"", "indigo839?"),
+        ("admin_password: !unsafe 'Pamir-Birke69#'", "Pamir-Birke69#"),
+        ("'password' => bcrypt('Marmelade76!'),", "Marmelade76!"),
+        ("client.connect('srv-3.lan', 22, 'ann', 'Vulkan74?')", "Vulkan74?"),
+        ("new Sequelize('shop', 'ann', 'kyfUmbra544?', {})", "kyfUmbra544?"),
+        ('.basic_auth("ann", Some("juniper1955nebula?"))', "juniper1955nebula?"),
+        ('wifi.sta.config("Home","kastanie334cobalt")', "kastanie334cobalt"),
+        ("read -s PASS; PASS=${PASS:-WWX8ESVoVjO8kYPEx6}", "WWX8ESVoVjO8kYPEx6"),
+        ("enable password utdb5lhpyo11", "utdb5lhpyo11"),
+        ("ftp> user ann Zubrowka95", "Zubrowka95"),
+        ("NEO4J_AUTH=neo4j/afvHanoi13", "afvHanoi13"),
+        ("'cookieValidationKey' => 'oIUmsDUmg1xYf0',", "oIUmsDUmg1xYf0"),
+        ('ann : EAP "Sakura719"', "Sakura719"),
+        (':local pass "Kanelbulle!1998"', "Kanelbulle!1998"),
+        ("Credentials for the demo site: ann_app / L4s4gn4675", "L4s4gn4675"),
+        ("Default login: `admin` / `yucDorad68`", "yucDorad68"),
+        # Secrets of applications of any length.
+        ("client_secret: mwpSPZ7YDbGccKIWf", "mwpSPZ7YDbGccKIWf"),
+        ("$cfg['blowfish_secret'] = 're8ybSiJz17s';", "re8ybSiJz17s"),
+        (f"cookieSession({{ keys: ['{HEXADECIMAL}'] }})", HEXADECIMAL),
+        (f'format!("Bearer {{}}", "{KEY}")', KEY),
+        (f"Authorization: KakaoAK {HEXADECIMAL}", HEXADECIMAL),
+    ],
+)
+def test_more_ways_to_write_a_password(text: str, value: str) -> None:
+    assert spans_of(text) == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"this must have only" is what the password = "this must have only" line does',
+        "    client_secret: Incomplete\n    access_token_url: Incomplete\n",
+        "The wifi code is printed on the card at reception.",
+        "Kennwort auf Windows10 zurücksetzen",
+        "пароль на Windows10 забыл",
+        "MD5 (password) = 5f4dcc3b5aa765d61d8327deb882cf99",
+        "password: !encrypted/pkcs1-oaep " + "3nb8" * 20,
+        "secret: AQICAH" + "XWDRP709fZa1bBL8n10bKjWUfGrVb0uFOZ219",
+        "https://app.powerbi.com/view?r=eyJrIjoiZjZhZDM4Y2MtNTc2NS00ODQ0LWFjYWMtMWU4ODhiMTExMGNkIiwi"
+        "dCI6IjA3ODYxNGIzLWNhYjMtNDg3OC1hZDExLTcxNzE3YTgxMTk1MSIsImMiOjl9",
+        "-----BEGIN PRIVATE KEY-----\n"
+        "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
+        "-----END PRIVATE KEY-----",
+    ],
+)
+def test_more_that_only_looks_like_a_password(text: str) -> None:
+    assert spans_of(text) == []
+
+
+def test_the_encoding_is_part_of_a_key_of_laravel() -> None:
+    key = "base64:" + base64.b64encode(random.Random(3).randbytes(32)).decode()
+    assert spans_of(f"APP_KEY={key}") == [key]

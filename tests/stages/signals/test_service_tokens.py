@@ -56,7 +56,7 @@ TOKENS = [
 def test_a_token_is_found_without_a_name(token: str, frame: str) -> None:
     (span,) = find_secrets(frame.format(token))
     assert span.label in ("service_token", "gitlab_token")
-    assert frame.format(token)[span.start : span.end] == token.removeprefix("https://")
+    assert frame.format(token)[span.start : span.end] == token
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,7 @@ def test_names_filler_and_public_keys_are_left(text: str) -> None:
 
 def test_each_kind_is_looked_up_by_a_literal_that_its_shape_begins_with() -> None:
     for kind in SERVICE_TOKENS:
+        if kind.lead is not None:
+            continue
         shape = kind.shape.pattern.removeprefix(WORD_BEGIN)
         assert shape.replace("\\", "").startswith(kind.literal)

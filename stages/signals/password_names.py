@@ -1,0 +1,96 @@
+"""The names of passwords in English and other languages, and the hints that a text has some."""
+
+from __future__ import annotations
+
+OF_APPLICATION = "|".join(
+    f"(?<={word}{end})"
+    for word in (
+        *("app", "jwt", "cookie", "session", "hmac", "signing", "webhook", "nextauth"),
+        *("blowfish", "auth", "client", "shared", "consumer", "encryption"),
+    )
+    for end in ("_", "-", "[.]", "")
+)
+"""What a secret is of that people choose as they choose a password."""
+
+ENGLISH = (
+    r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
+    r"|code ?words?(?= ?[:=]| (?:is|was) )"
+    r"|passwrd|pasword|psswd|pwd|pswd|(?<![a-z])p(?:word|/w)|(?:(?<![a-z!])|(?<=sta)|(?<=wifi)"
+    r"|(?<=wpa))psk(?![a-z])"
+    r"|(?<=auth_)pass|(?:(?<=bind)|(?<=root))pw(?![a-z])"
+    rf"|(?<![a-z_-])secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|"
+    rf"(?:{OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])"
+    rf"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    r"|(?<![a-z])mdp(?![a-z])"
+)
+FOREIGN = (
+    r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
+    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl](?:o|em)|hesl[oa]|jelsz[óo]\w{0,3}"
+    r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
+    r"|[şs]ifre(?:si|m|niz)?"
+    r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
+    r"|패스워드"
+    r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
+    r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}"
+    r"|lykilorð(?:ið)?"
+    r"|[wv]agwoord|fjalëkalim\w{0,2}|neno la siri|laluan|пасс(?!\w)|құпия ?сөз"
+    r"|parola d['’]ordine|chiave di rete|tzwerkschlüssel|zugangscode|(?<=解凍)パス|提取码"
+    r"|পাসওয়ার্ড|கடவுச்சொல்|పాస్‌?వర్డ్|پاس ?ورڈ|رمز عبور|گذرواژه|الرقم السري|باسورد|პაროლი"
+    r"|գաղտնաբառ"
+    r"|c(?:ode|[óo]digo|odice) (?:d[ue]l? )?wi-?fi|(?:wi-?fi|wlan)[ -]code"
+    r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret"
+    r"|nywila|(?<![a-z])parol(?=\s?:)|(?<![a-z])lösen(?=:)|kode wi-?fi"
+    r"|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
+    r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
+    r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
+)
+SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
+    "|".join(
+        f"(?<={word})"
+        for word in [
+            "user",
+            "db",
+            "root",
+            "admin",
+            "mail",
+            "smtp",
+            "ftp",
+            "sql",
+            "my",
+            "ssh",
+            "remote",
+            "proxy",
+            "relay",
+            "imap",
+            "ldap",
+            "vpn",
+            "vnc",
+            "wifi",
+            "wlan",
+        ]
+    )
+)
+HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
+"""Parts of the names of passwords, in small letters: what is searched first."""
+
+_HINTS_OF_LANGUAGES = (
+    "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifre|"
+    "ş=sifre|ø=adgangsk|ä=salasan|ö=lösenord|ó=jelsz|п=парол|л=лозинк|密=密码|密=密碼|"
+    "口=口令|パ=パスワード|暗=暗証番号|비=비밀번호|비=비번|암=암호|패=패스워드|κ=κωδικ|"
+    "ك=كلمة|ס=סיסמ|\0=code word|\0=codeword|\0=pasword|\0=psswd|é=code wifi|é=code wi-fi|"
+    "é=code du wi|ậ=mật khẩu|ร=รหัสผ่าน|प=पासवर्ड|ă=parol|\0=sandi|ž=lozink|č=geslo|"
+    "à=contrasenya|ñ=contrasinal|\0=pasahitza|ø=kodeord|õ=parool|ž=slaptažod|ð=lykilor|"
+    "ê=wagwoord|ë=fjalëkalim|\0=neno la siri|\0=laluan|п=пасс|қ=құпия|ü=tzwerkschl|"
+    "ü=zugangscode|\0=chiave di rete|é=clé wi|é=clé wpa|é=code d|パ=パス|提=提取码|"
+    "প=পাসওয়ার্ড|க=கடவுச்சொல்|ప=పాస్|پ=پاس|ر=رمز عبور|گ=گذرواژه|ا=الرقم السري|ا=باسورد|"
+    "პ=პაროლი|գ=գաղտնաբառ|ó=código|\0=codigo|\0=codice|\0=wifi code|\0=wi-fi code|"
+    "\0=wlan-code|\0=network key|ü=wlan-schl|ü=sicherheitsschl|é=clé de s|\0=kenncode|"
+    "\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа|\0=nywila|ö=lösen|"
+    "\0=kode wi"
+)
+FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
+"""Those of other languages, and a character that a longer text of the language has."""
+
+ASCII_HINTS = (*HINTS, *dict.fromkeys(hint for _, hint in FOREIGN_HINTS if hint.isascii()))
+SHORT_TEXT = 1000
+"""Characters of a text in which all are searched."""
