@@ -17,9 +17,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.broken_tokens import continue_lines, find_broken_tokens
@@ -44,13 +41,13 @@ from stages.signals.token_parts import find_parts, may_go_on
 from stages.signals.url_passwords import find_url_passwords
 from stages.signals.wallet_keys import find_key_arrays, find_wallet_key
 
-_SHORTEST, _LONGER = 12, 16
-"""Characters of runs that may begin a token in parts, and of those that may hold a whole one."""
+_RUN, _LONGER = b"a" * 12, 16
+"""A run that may begin a token in parts, and characters of those that may hold a whole one."""
 
 _NO_NAME = re.compile(rb"[a-z_/+-]*[A-Z0-9]")
 """What sets a part of a token apart from `test_that_it_works`."""
 
-_IN_RUN = bytes(map(is_in_run, range(256)))
+_IN_RUN = bytes(ord("a" if is_in_run(byte) else " ") for byte in range(256))
 _NEAR = 8
 """Characters before a run in which a digit makes it one that may hold a secret."""
 
@@ -121,52 +118,41 @@ def find_secrets(text: str) -> list[Span]:
 
 
 def _find_runs(
-    text: str, encoded: bytes, pairs: Pairs
+    text: str, encoded: bytes, pairs: Pairs | None
 ) -> tuple[list[tuple[int, int]], Sequence[int]]:
     """Places of runs that may hold a secret: those with a digit or with the literal of a kind.
 
-    And the places of others that begin as a token in parts does.
+    And the places of others that begin as a token in parts does. Of a hexadecimal token (`SK…`)
+    digits are enough.
     """
-    values = np.frombuffer(encoded, np.uint8)
-    inside = np.frombuffer(b"\0" + encoded.translate(_IN_RUN) + b"\0", np.bool_)
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
-    starts, ends = edges[::2], edges[1::2]
-    is_long = ends - starts >= _SHORTEST
-    starts, ends = starts[is_long], ends[is_long]
-    # A token in parts may have its first digit in the second one.
-    goes_on = values[np.minimum(ends, len(values) - 1)] == ord(".")
-    signs = _find_signs(encoded, values, pairs)
-    within = np.searchsorted(signs, ends + _NEAR * goes_on) - np.searchsorted(signs, starts - _NEAR)
-    may_hold = (ends - starts >= _LONGER) & (within > 0)
-    edges = np.stack([starts[may_hold], ends[may_hold]], axis=1).ravel()
-    others = starts[~may_hold]
-    short = []
-    for place in others[_BEGINS_PARTED[values[others], values[others + 1]]].tolist():
-        first = place + 2 * encoded.startswith(b"3D", place)  # Of quoted-printable.
-        begins = _PARTED_BEGINNINGS.get(encoded[first : first + 2])
-        if begins and encoded.startswith(begins, first) and _NO_NAME.match(encoded, place):
-            short.append(first)
-    borders = to_character_offsets(text, encoded, edges.tolist())
-    runs = list(zip(borders[::2], borders[1::2], strict=True))
+    signs = [_SIGNS[number] for number in _SIGN_LITERALS.choose(pairs)]
+    signs = [sign for sign in signs if sign in encoded]
+    says_authorization = b"uth" in encoded and _AUTHORIZATION.search(encoded) is not None
+    marks = encoded.translate(_IN_RUN)
+    borders, short = list[int](), list[int]()
+    place = marks.find(_RUN)
+    while place >= 0:
+        end = marks.find(b" ", place)
+        end = end if end >= 0 else len(marks)
+        first = max(0, place - _NEAR)
+        # A token in parts may have its first digit in the second one.
+        last = end + _NEAR if encoded[end : end + 1] == b"." else end
+        begins = _PARTED_BEGINNINGS.get(encoded[place : place + 2])
+        if end - place >= _LONGER and (
+            _DIGIT.search(encoded, first, last)
+            or (signs and any(sign in encoded[first:last] for sign in signs))
+            or (says_authorization and _AUTHORIZATION.search(encoded, first, last))
+        ):
+            borders += (place, end)
+        elif begins is not None and _NO_NAME.match(encoded, place):
+            begin = place if begins else place + 2  # Behind the `=3D` of quoted-printable.
+            begins = begins or _PARTED_BEGINNINGS.get(encoded[begin : begin + 2])
+            if begins and encoded.startswith(begins, begin):
+                short.append(begin)
+        place = marks.find(_RUN, end)
+    places = to_character_offsets(text, encoded, borders)
+    runs = list(zip(places[::2], places[1::2], strict=True))
     return runs, to_character_offsets(text, encoded, short)
-
-
-def _find_signs(
-    encoded: bytes, values: npt.NDArray[np.uint8], pairs: Pairs
-) -> npt.NDArray[np.intp]:
-    """Ascending places of what makes a run one that may hold a secret.
-
-    A digit, a literal, or a scheme of HTTP; of a hexadecimal token (`SK…`) digits are enough.
-    """
-    places = [match.start() for match in _AUTHORIZATION.finditer(encoded)]
-    for number in _SIGNS.choose(pairs):
-        literal = _SIGN_LITERALS[number].encode()
-        place = encoded.find(literal)
-        while place >= 0:
-            places.append(place)
-            place = encoded.find(literal, place + 1)
-    digits = np.flatnonzero(values - ord("0") < 10)
-    return np.sort(np.concatenate([digits, np.array(places, np.intp)])) if places else digits
 
 
 def _find_parts(text: str, start: int) -> Iterator[Span]:
@@ -220,12 +206,13 @@ def _find_mailgun_key(text: str, end: int) -> Iterator[Span]:
 
 
 _INNER_LITERALS = ("A" * 20, "com/services/T")
-_SIGN_LITERALS = (
-    *("asic ", "earer ", "oken: "),
-    *(sort.literal for sort in SECRET_KINDS if len(sort.literal) > 2),
-)
-_SIGNS = Literals(_SIGN_LITERALS)
+_SIGNS = [
+    *(b"asic ", b"earer ", b"oken: "),
+    *(sort.literal.encode() for sort in SECRET_KINDS if len(sort.literal) > 2),
+]
+_SIGN_LITERALS = Literals(_SIGNS)
 _AUTHORIZATION = re.compile(rb"uth[\"']?\s?[:=]")
+_DIGIT = re.compile(rb"[0-9]")
 
 _WITHIN = tuple(sort for sort in SECRET_KINDS if sort.begins or sort.literal in _INNER_LITERALS)
 """Kinds whose literal does not begin them; others are looked up by their first characters."""
@@ -236,7 +223,7 @@ for _sort in SECRET_KINDS + SERVICE_TOKENS:
         _BY_BEGINNING[_sort.literal[:2]].append(_sort)
 _TOKEN_BEGIN = re.compile(WORD_BEGIN + "[A-Za-z0-9][A-Za-z0-9/_.]")
 
-_INNER = Literals([sort.literal for sort in INNER_KINDS])
+_INNER = Literals([sort.literal.encode() for sort in INNER_KINDS])
 _INNER_IN_PARTS = ("telegram_token", "azure_client_secret")
 _DOTTED = ("SG.", "hvs.", "dp.")
 """Literals with a point, which no run of letters and digits holds."""
@@ -258,9 +245,4 @@ _PARTED_BEGINNINGS = {
         (begin if sort is DISCORD_TOKEN else sort.begins or sort.literal).encode() for sort in sorts
     )
     for begin, sorts in _PARTED.items()
-}
-_BEGINS_PARTED = np.zeros((256, 256), np.bool_)
-"""The two characters that such a token begins with, or what stands for a sign before it."""
-
-for _begin in (*_PARTED_BEGINNINGS, b"3D"):
-    _BEGINS_PARTED[_begin[0], _begin[1]] = True
+} | {b"3D": ()}

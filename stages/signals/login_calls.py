@@ -310,7 +310,7 @@ _GATED_SHAPES = [
     *((_OF_CALLS, *one) for one in _CALLS),
     *((_OF_COMMANDS, *one) for one in _COMMANDS),
 ]
-_HINTS = Literals([hint for _, hint, _ in _GATED_SHAPES])
+_HINTS = Literals([hint.encode() for _, hint, _ in _GATED_SHAPES])
 
 _PIPED = re.compile(
     r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
@@ -320,7 +320,7 @@ _PIPED = re.compile(
 _SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
 
 
-def find_login_calls(text: str, lowered: str, pairs: Pairs) -> Iterator[Span]:
+def find_login_calls(text: str, lowered: str, pairs: Pairs | None) -> Iterator[Span]:
     """Passwords of commands and calls; `lowered` is the text in small letters, of equal length."""
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)

@@ -105,7 +105,7 @@ _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _SIGN = re.compile(r"[=:>-]")
 
 
-def find_named_passwords(text: str, pairs: Pairs) -> Iterator[Span]:
+def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
     """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.

@@ -46,7 +46,7 @@ _HINTS = (
     *("_KEY", "_key", "_SALT", "_salt", "SECRET", "ecret", "ValidationKey", "_cookie"),
     *("jwt.sign(", "hmac.new("),
 )
-_LITERALS = Literals(_HINTS)
+_LITERALS = Literals([hint.encode() for hint in _HINTS])
 _ASSIGNING = re.compile(r"[=:\"'(]")
 
 
@@ -57,7 +57,7 @@ def _find_all(text: str, literal: str) -> Iterator[int]:
         place = text.find(literal, place + 1)
 
 
-def find_salts(text: str, pairs: Pairs) -> Iterator[Span]:
+def find_salts(text: str, pairs: Pairs | None) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
     hints = [_HINTS[number] for number in _LITERALS.choose(pairs)]
     for place in (place for hint in hints for place in _find_all(text, hint)):

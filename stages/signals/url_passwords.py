@@ -62,10 +62,10 @@ _LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 _DRIVER_SIGNS, _ACCOUNTS = ("@tcp(", "@(", "@unix(", "@/"), ("root:", "admin:")
 _CALLS = ("sip:", "sips:", "turn:", "turns:")
 _SIGNS = (*_DRIVER_SIGNS, *_ACCOUNTS, *_CALLS)
-_LITERALS = Literals(_SIGNS)
+_LITERALS = Literals([sign.encode() for sign in _SIGNS])
 
 
-def find_url_passwords(text: str, pairs: Pairs) -> Iterator[Span]:
+def find_url_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
     """The password of each `scheme://user:password@host`; `pairs` are those of the text."""
     signs = [sign for sign in map(_SIGNS.__getitem__, _LITERALS.choose(pairs)) if sign in text]
     yield from _find_proxies(text)
