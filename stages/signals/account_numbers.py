@@ -60,10 +60,10 @@ _GROUPED = re.compile(
     rf")(?![0-9]| ?{_GAP}(?!{_EXPIRY})[0-9])"
 )
 _LOOSE = re.compile(
-    rf"(?<![0-9])[1-69](?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
+    rf"(?<![0-9])(?:[1-69]|(?=86))(?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
     rf"(?![0-9]|{_GAP}[0-9])"
 )
-_UNGROUPED = re.compile(r"(?<![0-9])[1-69][0-9]{11,18}(?![0-9])")
+_UNGROUPED = re.compile(r"(?<![0-9])(?:[1-69]|86)[0-9]{11,18}(?![0-9])")
 """Digits in any groups, or in none: for these a word must speak of cards."""
 
 _CARD_TOUCHING_BEFORE = re.compile(r"(?:[A-Za-z0-9_@/=#&.$€£-]|[0-9][ ,:])\Z")
@@ -116,12 +116,12 @@ _NAMES_CARD = (
     r"(?:holder|[ _-]?(?:numbers?"
     r"|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|(?<![^\W_])pan\b"
     r"|card(?:num+ers?|nummer)|carte bleue|(?-i:\bCB\b)"
-    r"|pa(?:id|y|ying)(?: \w{1,8}){0,2} (?:with|by|via|using|from)\b"
+    r"|pa(?:id|y|ying)(?: \w{1,8}){0,2} (?:with|by|via|using|from|w/)(?!\w)"
     r"|pay[ée] avec|bezahlt? mit|pagu?[eéo]i? con|paguei com|оплат\w{0,4}"
     r"|guarantee\w{0,2} (?:with|by)|declined\b"
     r"|primary[ _]?account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
     r"|union ?pay"
-    r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"
+    r"|rupay|uzcard|humo|сбер|втб\b|тинькофф|т-банк|альфа-?банк|приват(?:банк)?\b|монобанк|monobank|privatbank|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"
     r"|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
     r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|картк[аиуо]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|银联|借记卡|储蓄卡|卡号|卡號|카드"
     r"|کارت|کارڈ|कार्ड|কার্ড|கார்டு|కార్డ్|ಕಾರ್ಡ್|കാർഡ്|કાર્ડ|ਕਾਰਡ|\bkadi?\b|\bkk-nr\b"

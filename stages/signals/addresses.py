@@ -24,7 +24,7 @@ from functools import cache
 from importlib.resources import files
 from string import ascii_letters, digits
 
-from stages.signals.ip_addresses import IPV4
+from stages.signals.ip_addresses import IPV4, is_public
 
 _LOCAL = frozenset("._%+-'~" + ascii_letters + digits)
 _LONGEST_LOCAL = 64
@@ -296,7 +296,7 @@ def _domain_end(text: str, start: int) -> int:
     """Where the domain at `start` ends; 0 if none is there."""
     number = _HOST_NUMBER.match(text, start)
     if number is not None:
-        return number.end()
+        return number.end() if is_public(number[0][1:-1]) else 0
     if _NO_DOMAIN.match(text, start):
         return 0
     for shape in (_DOMAIN, _ANY_DOMAIN):
@@ -312,6 +312,8 @@ def _known_end(match: re.Match[str]) -> int:
 
     A sentence may follow without a space (`a@b.com.Then`), in scripts without spaces at once.
     """
+    if "_" in match[0]:
+        return 0
     known, labels = _top_level_domains(), match[0].split(".")
     while len(labels) > 1:
         last = labels[-1].lower()

@@ -40,7 +40,13 @@ from stages.signals.secret_names import (
     VALUE,
     WEAK_NAME,
 )
-from stages.signals.secret_values import is_opaque, is_placeholder, is_random, looks_secret
+from stages.signals.secret_values import (
+    NO_SECRET,
+    is_opaque,
+    is_placeholder,
+    is_random,
+    looks_secret,
+)
 
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
@@ -198,7 +204,12 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     scheme = _ENCODED_SCHEME.match(text, first)
     first = scheme.end() if scheme else first
     value = _read_value(text, first)
-    if value is None or _CUT_TOKEN.match(value) or value.startswith(PUBLISHED):
+    if (
+        value is None
+        or _CUT_TOKEN.match(value)
+        or value.startswith(PUBLISHED)
+        or NO_SECRET.match(value)
+    ):
         return
     numbered = _NUMBER_BEFORE.search(text, max(0, start - _LONGEST_NUMBER), start)
     if numbered is not None and _NUMBERED.fullmatch(value) and is_random(value, 400):

@@ -59,7 +59,7 @@ def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
     encoded = text.encode("utf-8", "surrogatepass")
     pairs = find_pairs(encoded)
-    spans = list(find_url_passwords(text, pairs))
+    spans = list(find_url_passwords(text))
     for number in _INNER.choose(pairs):
         sort = INNER_KINDS[number]
         if sort.literal in text:
@@ -125,12 +125,13 @@ def _find_runs(
     And the places of others that begin as a token in parts does. Of a hexadecimal token (`SK…`)
     digits are enough.
     """
-    signs = [_SIGNS[number] for number in _SIGN_LITERALS.choose(pairs)]
-    signs = [sign for sign in signs if sign in encoded]
-    says_authorization = b"uth" in encoded and _AUTHORIZATION.search(encoded) is not None
     marks = encoded.translate(_IN_RUN)
     borders, short = list[int](), list[int]()
     place = marks.find(_RUN)
+    if place < 0:
+        return [], []
+    signs: list[bytes] | None = None
+    says_authorization = b"uth" in encoded and _AUTHORIZATION.search(encoded) is not None
     while place >= 0:
         end = marks.find(b" ", place)
         end = end if end >= 0 else len(marks)
@@ -138,6 +139,9 @@ def _find_runs(
         # A token in parts may have its first digit in the second one.
         last = end + _NEAR if encoded[end : end + 1] == b"." else end
         begins = _PARTED_BEGINNINGS.get(encoded[place : place + 2])
+        if signs is None and end - place >= _LONGER:
+            signs = [_SIGNS[number] for number in _SIGN_LITERALS.choose(pairs)]
+            signs = [sign for sign in signs if sign in encoded]
         if end - place >= _LONGER and (
             _DIGIT.search(encoded, first, last)
             or (signs and any(sign in encoded[first:last] for sign in signs))

@@ -23,7 +23,7 @@ from stages.signals.named_values import find_head
 
 IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
 _IPV6 = (
-    r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
+    r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}(?<![0-9A-Fa-f]:)"
     r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
 )
 
@@ -45,7 +45,7 @@ _ADDRESS_SHAPES = (
             # A colon behind a letter that is no digit joins a name and its address.
             r"[\w.]\Z|(?<![g-zG-Z])(?<!ip6)(?<!v6):\Z"
         ),
-        re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
+        re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:])|[^0-9A-Fa-f:]|\Z)|\.[0-9]"),
     ),
 )
 _SHORT_ADDRESS = 6
@@ -94,7 +94,7 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
             if touching_before.search(text, max(start - 2, 0), start):
                 continue
             if (
-                _is_public(match[0])
+                is_public(match[0])
                 and not _is_network(text, start, end)
                 and not _is_version(text, start, match[0])
                 and not _is_on_path(text, start, end)
@@ -138,7 +138,7 @@ _DOCUMENTED = re.compile(r"3fff:(?::|0?[0-9a-f]{1,3}:)", re.IGNORECASE)
 """RFC 9637: the second block of IPv6 for documentation."""
 
 
-def _is_public(address: str) -> bool:
+def is_public(address: str) -> bool:
     if address.lower() in _RESOLVERS or _DOCUMENTED.match(address):
         return False
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.literals import Literals, Pairs, fold_case
+from stages.signals.literals import Literals, Pairs
 from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
@@ -184,6 +184,15 @@ _STATEMENTS = _shapes(
         "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
         "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
         "ascii 0": rf"ascii 0 {_SURE}",
+        "uci set ": rf"uci set [\w.@\[\]-]{{1,60}}\.(?:key|password|psk)={_SURE}",
+        "+login ": rf"\+login {_WHO} {_SURE}",
+        "createuser ": rf"createuser \S{{1,40}} (?:md5|sha[\w-]{{0,4}}) {_SURE}",
+        '" aes ': rf"(?<=\S)\" aes\w{{0,4}} {_SURE}",
+        '" des ': rf"(?<=\S)\" des {_SURE}",
+        "define(": (
+            r"define\(\s?[\"'](?:(?:secure_|logged_in_)?auth|nonce)_(?:key|salt)[\"'],\s{1,12}"
+            rf"{_LITERAL}"
+        ),
         "nickserv": rf"nickserv(?::| identify| register)(?: identify)? "
         rf"(?:[\w-]{{1,20}} (?!\S{{1,40}}@))?{_SURE}",
         ":5432:": f":5432:{_PGPASS}",
@@ -321,11 +330,14 @@ _SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
 
 
 def find_login_calls(text: str, lowered: str, pairs: Pairs | None) -> Iterator[Span]:
-    """Passwords of commands and calls; `lowered` is the text in small letters, of equal length."""
+    """Passwords of commands and calls; `lowered` is the text in small letters, of equal length.
+
+    `pairs` are those of the text, with capitals as small letters.
+    """
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
     gates = {"": True, _OF_CALLS: is_call, _OF_COMMANDS: is_shell}
-    for number in _HINTS.choose(fold_case(pairs)):
+    for number in _HINTS.choose(pairs):
         gate, hint, shape = _GATED_SHAPES[number]
         if gate not in gates:
             gates[gate] = gate in lowered

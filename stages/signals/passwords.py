@@ -12,9 +12,9 @@ a bounded length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from stages.signals.literals import Pairs
+from stages.signals.literals import Literals, Pairs, fold_case
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
@@ -110,7 +110,8 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
         lowered = text
-    for hint in _choose_hints(lowered):
+    folded = fold_case(pairs)
+    for hint in _choose_hints(lowered, folded):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
@@ -128,19 +129,24 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
             place = lowered.find(hint, place + 1)
-    yield from find_login_calls(text, lowered, pairs)
+    yield from find_login_calls(text, lowered, folded)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
             if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
                 yield from _accept_cell(text, start, end)
 
 
-def _choose_hints(lowered: str) -> Sequence[str]:
-    """The parts of names that a text may have, by its length and letters."""
-    is_short = len(lowered) <= SHORT_TEXT
-    if lowered.isascii():
-        return ASCII_HINTS if is_short else HINTS
-    return [*HINTS, *(hint for letter, hint in FOREIGN_HINTS if is_short or letter in lowered)]
+_HINTS = Literals([hint.encode() for hint in ASCII_HINTS])
+
+
+def _choose_hints(lowered: str, pairs: Pairs | None) -> list[str]:
+    """The parts of names that a text may have, by its length, letters and pairs of letters."""
+    is_short, is_ascii = len(lowered) <= SHORT_TEXT, lowered.isascii()
+    most = len(ASCII_HINTS) if is_short and is_ascii else len(HINTS)
+    hints = [ASCII_HINTS[number] for number in _HINTS.choose(pairs) if number < most]
+    if not is_ascii:
+        hints += [hint for letter, hint in FOREIGN_HINTS if is_short or letter in lowered]
+    return hints
 
 
 _AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)
@@ -197,6 +203,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     if stored is not None:
         begin += stored.end()
     value = _KEYS_AFTER.sub("", match[group])
+    if group == "quoted" and value[0] == value[-1] and value[0] in "\"'":  # In both signs.
+        begin, value = begin + 1, value[1:-1]
     user = _USER_VALUE.match(value)
     if user is not None and _USER_AND_PASSWORD.search(text, max(0, start - 16), start):
         begin, value = begin + user.end(), value[user.end() :]

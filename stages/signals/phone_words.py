@@ -133,7 +133,8 @@ LETTERED_BEFORE = re.compile(
 """A letter that names it: `T 030 …` at the beginning of a line or of a part of it."""
 
 FIELD_BEFORE = re.compile(
-    r"(?:\b|_)(?:to|from|dst|dest|recipient|sender|cli|ani|did)[\"']?\s?[=:]\s?[\"']?\Z",
+    r"(?:\b|_)(?:to|from|dst|dest|recipient|sender|cli|ani|did)[\"']?\s?[=:]\s?[\"']?\Z"
+    r"|\b(?:otp|pin|codes?|sms|text|message) (?:was |has been |is )?sent to (?:the number )?\Z",
     re.IGNORECASE,
 )
 """A field of a log or a call that says where a message goes: `sms queued to=`."""

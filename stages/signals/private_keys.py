@@ -61,7 +61,8 @@ _ENCODED_HEAD = 64
 its head."""
 
 _WIREGUARD_KEY = re.compile(
-    r"(?:wg genkey[ \t]*(?:\r?\n|\\n)[ \t]*|(?:private-key|privkey) <\(echo |\bprivkey[ \t]+"
+    r"(?:wg genkey[ \t]*(?:[>|][^\n]{0,60}\n(?:\$ )?cat \S{0,40}priv\S{0,20})?"
+    r"(?:\r?\n|\\n)[ \t]*|(?:private-key|privkey) <\(echo |\bprivkey[ \t]+"
     r"|(?:echo|printf) [\"']?(?=[A-Za-z0-9+/]{43}=[\"']? ?(?:\| ?wg pubkey|>{1,2} ?\S{0,60}priv)))"
     r"([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)"
 )

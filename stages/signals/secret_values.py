@@ -61,7 +61,7 @@ _SAYS_PASSWORD = re.compile(
     r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|(?-i:pwd|Pwd|PWD)|(?-i:\A[A-Za-z]{2,12}Pw[0-9]?\Z)|secret|\A(?:pw|clave"
     r"|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
-    r"|motdepasse|lozink|лозинк|κωδικ|סיסמ|كلمة",
+    r"|mot[ _-]?de[ _-]?passe|lozink|лозинк|κωδικ|סיסמ|كلمة",
     re.IGNORECASE,
 )
 _LEET = str.maketrans("013457@$!", "oleastasi")
@@ -98,6 +98,9 @@ _NO_VALUE = re.compile(
     r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
 )
 """A number, a version of HTTP, a range of commits, and the prompt of a shell: `ann@host:~$`."""
+
+NO_SECRET = re.compile(r"B[A-P][\w-]{85}=?\Z|/wE[MPWXY]|grub\.pbkdf2\.|projects/[\w-]+/secrets/")
+"""A point of P-256 (Web Push's public key), a state of ASP.NET, a hash of GRUB, a vault's name."""
 
 _ALGORITHM = re.compile(
     r"(?<![A-Za-z0-9])(?:pbkdf2|hmac|sha-?[0-9]{1,3}[a-z]*|aes-?[0-9]{3}|r(?:sa|s)-?[0-9]{3,4}|md5"

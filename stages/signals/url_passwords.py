@@ -7,9 +7,8 @@ make none. Time is linear in the text: what is matched has a bounded length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from stages.signals.literals import Literals, Pairs
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_words,
@@ -61,18 +60,15 @@ _LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 _DRIVER_SIGNS, _ACCOUNTS = ("@tcp(", "@(", "@unix(", "@/"), ("root:", "admin:")
 _CALLS = ("sip:", "sips:", "turn:", "turns:")
-_SIGNS = (*_DRIVER_SIGNS, *_ACCOUNTS, *_CALLS)
-_LITERALS = Literals([sign.encode() for sign in _SIGNS])
 
 
-def find_url_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
-    """The password of each `scheme://user:password@host`; `pairs` are those of the text."""
-    signs = [sign for sign in map(_SIGNS.__getitem__, _LITERALS.choose(pairs)) if sign in text]
+def find_url_passwords(text: str) -> Iterator[Span]:
+    """The password of each `scheme://user:password@host`."""
     yield from _find_proxies(text)
-    yield from _find_listed_logins(text, [sign for sign in signs if sign in _ACCOUNTS])
+    yield from _find_listed_logins(text)
     if "@" not in text:
         return
-    for sign in (sign for sign in signs if sign in _DRIVER_SIGNS):
+    for sign in _DRIVER_SIGNS:
         yield from _find_driver_logins(text, sign)
     for match in _HOST_LOGIN.finditer(text):
         login = _LOGIN_BEFORE_HOST.search(
@@ -88,7 +84,7 @@ def find_url_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
         if is_password(login["password"]):
             yield Span(*login.span("password"), "url_password", "<secret:url_password>")
     matches = [*_LOGIN.finditer(text)]
-    if any(sign in _CALLS for sign in signs):
+    if any(sign in text for sign in _CALLS):
         matches += _CALL_LOGIN.finditer(text)
     for match in matches:
         password, host = match["password"], match["host"].lower()
@@ -113,7 +109,7 @@ _PROXY_HOST = re.compile(
 
 def _find_proxies(text: str) -> Iterator[Span]:
     """The passwords in lists of proxies: `host:port:ann:…`."""
-    for match in _PROXY.finditer(text) if ":" in text else ():
+    for match in _PROXY.finditer(text):
         password = match["password"]
         if is_strong_password(password) and _PROXY_HOST.search(
             text, max(0, match.start() - 100), match.start()
@@ -144,13 +140,13 @@ _OF_ACCOUNT = re.compile(r"\w{4,5}:(?P<password>[^\s@:;|/\"'<>]{8,40})[ \t]{0,4}
 _REPOSITORY = re.compile(r"(?:\A|\n)[ \t]{0,6}git\Z")
 
 
-def _find_listed_logins(text: str, accounts: Sequence[str]) -> Iterator[Span]:
+def _find_listed_logins(text: str) -> Iterator[Span]:
     """The password of each line that is a login: a mail address or an account, and a password."""
     for match in _OF_MAIL.finditer(text):
         before = text[max(0, match.start() - _LONGEST_USER) : match.start()]
         if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
             yield from _read_login(match)
-    for account in accounts:
+    for account in _ACCOUNTS:
         place = text.find(account)
         while place >= 0:
             login = _OF_ACCOUNT.match(text, place)
