@@ -454,6 +454,8 @@ def test_addresses_with_a_spelled_sign_are_found(text: str, address: str) -> Non
         "MEET US AT Corp.com",
         "https://www.value-at-risk.net/mail",
         "Full Name <email at example.com>",
+        "SELECT * FROM sales@remote_db.link;",
+        "postmaster@[192.0.2.237] and postmaster@[999.1.1.1]",
         *("x (at) y", "unpkg.com/%40babel/core", "clause 3 (a) of corp.pl"),
     ],
 )

@@ -109,6 +109,14 @@ def test_a_key_of_base64_for_addresses_is_found_whole() -> None:
     assert [text[span.start : span.end] for span in find_secrets(text)] == [value]
 
 
+def test_a_public_key_of_web_push_and_a_hash_of_grub_are_no_secrets() -> None:
+    point = b"\x04" + random.Random(5).randbytes(64)
+    key = base64.urlsafe_b64encode(point).decode().rstrip("=")
+    assert find_secrets(f'applicationServerKey: "{key}"') == []
+    salt = random.Random(6).randbytes(64).hex()
+    assert find_secrets(f"GRUB_PASSWORD: grub.pbkdf2.sha512.10000.{salt}.{salt[::-1]}") == []
+
+
 @pytest.mark.parametrize("text", forms("none"))
 def test_placeholders_code_and_prose_hold_none(text: str) -> None:
     assert find_secrets(text) == []
