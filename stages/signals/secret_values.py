@@ -43,7 +43,7 @@ _NUMBERED = re.compile(
 _REFERENCE = re.compile(
     r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data|static)(?:\+\w+)?:|https?(?::|%3a)"
     r"|enc[\[(]|(?-i:Ag[A-Za-z0-9][A-Za-z0-9+/]{100}|AQICAH[A-Za-z0-9+/]{30})|\{[A-Za-z0-9+/]{20,}=*\}?\Z"
-    r"|(?:server|host|driver)=|![a-z][\w/-]*\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
+    r"|(?:server|host|driver)=|![a-z]+(?:/[\w/-]*)?\Z|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\."
     r"|settings\.",
     re.IGNORECASE,
 )

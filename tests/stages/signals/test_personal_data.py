@@ -192,13 +192,14 @@ def test_the_host_after_a_user_is_an_address(before: str) -> None:
         "psql -h {} -U ann",
         "inet {}  netmask 255.255.255.0",
         "Posted by Ann Lee ({}) on May 4",
-        "[{}] connected",
+        *("[{}] connected", "64 bytes from {}: icmp_seq=0 hlim=53"),
         *("exec 3<>/dev/tcp/{}/4444", "abuseipdb.com/check/{}", 'whitelist: ["{}"]', "IOC: {}"),
         *("neighbor {} remote-as 65001", 'new Socket("{}", 80)', "name,ip\nweb,{}"),
     ],
 )
 def test_a_place_of_addresses_tells_one_from_a_version(frame: str) -> None:
-    address = "2a01:4f8:3ed7:28::1" if frame.startswith("User") else "13.15.38.10"
+    is_long = frame.startswith(("User", "64 bytes"))
+    address = "2a01:4f8:3ed7:28::1" if is_long else "13.15.38.10"
     assert labels(frame.format(address)) == [(address, "ip_address")]
 
 

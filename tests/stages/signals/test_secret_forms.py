@@ -109,6 +109,13 @@ def test_a_key_of_base64_for_addresses_is_found_whole() -> None:
     assert [text[span.start : span.end] for span in find_secrets(text)] == [value]
 
 
+def test_a_password_may_begin_with_the_sign_of_a_tag() -> None:
+    for text, value in (('psk="{}"', "!galatasaray1967"), ("pass = {}", "!charlie2007")):
+        whole = text.format(value)
+        assert [whole[span.start : span.end] for span in find_secrets(whole)] == [value]
+    assert find_secrets("password: !encrypted/pkcs1-oaep\n") == []
+
+
 def test_a_public_key_of_web_push_and_a_hash_of_grub_are_no_secrets() -> None:
     point = b"\x04" + random.Random(5).randbytes(64)
     key = base64.urlsafe_b64encode(point).decode().rstrip("=")
