@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Pairs: TypeAlias = npt.NDArray[np.bool_]
 
-_SHORT = 64
+_SHORT = 512
 """Bytes of a text in which the searches themselves take less."""
 
 _ALWAYS = 1 << 12
