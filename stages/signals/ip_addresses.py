@@ -139,6 +139,7 @@ _DOCUMENTED = re.compile(r"3fff:(?::|0?[0-9a-f]{1,3}:)", re.IGNORECASE)
 
 
 def is_public(address: str) -> bool:
+    """Whether text is the address of one machine in the public network, and not everybody's."""
     if address.lower() in _RESOLVERS or _DOCUMENTED.match(address):
         return False
     try:

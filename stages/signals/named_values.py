@@ -232,6 +232,8 @@ def _find_apart(
     if len(heads) < 2 or any(last - first > _LONGEST_HEAD for first, last in heads):
         return
     column = sum(last <= place - begin for first, last in heads)
+    if column == len(heads):
+        return
     for _ in range(_MOST_ROWS):
         begin, end = end + 1, text.find("\n", end + 1, end + 1 + _LONGEST_ROW)
         line = text[begin : end if end >= 0 else begin + _LONGEST_ROW]

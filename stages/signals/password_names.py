@@ -44,31 +44,11 @@ FOREIGN = (
     r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
+_OWNERS = (
+    "user db root admin mail smtp ftp sql my ssh remote proxy relay imap ldap vpn vnc wifi wlan"
+)
 SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
-    "|".join(
-        f"(?<={word})"
-        for word in [
-            "user",
-            "db",
-            "root",
-            "admin",
-            "mail",
-            "smtp",
-            "ftp",
-            "sql",
-            "my",
-            "ssh",
-            "remote",
-            "proxy",
-            "relay",
-            "imap",
-            "ldap",
-            "vpn",
-            "vnc",
-            "wifi",
-            "wlan",
-        ]
-    )
+    "|".join(f"(?<={owner})" for owner in _OWNERS.split())
 )
 HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""

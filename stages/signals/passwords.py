@@ -203,7 +203,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     if stored is not None:
         begin += stored.end()
     value = _KEYS_AFTER.sub("", match[group])
-    if group == "quoted" and value[0] == value[-1] and value[0] in "\"'":  # In both signs.
+    if group == "quoted" and value[:1] == value[-1:] and value[:1] in ("'", '"'):  # In both signs.
         begin, value = begin + 1, value[1:-1]
     user = _USER_VALUE.match(value)
     if user is not None and _USER_AND_PASSWORD.search(text, max(0, start - 16), start):

@@ -101,35 +101,12 @@ def _france(body: str) -> str:
     return body[:21] + f"{97 - (int(body[:21]) * 100) % 97:02}"
 
 
+_ODD = "1 0 5 7 9 13 15 17 19 21 2 4 18 20 11 3 6 8 12 14 16 10 22 25 24 23"
+"""What a letter or digit in an odd place counts for in an Italian account."""
+
+
 def _italy(body: str) -> str:
-    odd = (
-        1,
-        0,
-        5,
-        7,
-        9,
-        13,
-        15,
-        17,
-        19,
-        21,
-        2,
-        4,
-        18,
-        20,
-        11,
-        3,
-        6,
-        8,
-        12,
-        14,
-        16,
-        10,
-        22,
-        25,
-        24,
-        23,
-    )
+    odd = [int(one) for one in _ODD.split()]
     total = 0
     for at, one in enumerate(body[1:]):
         number = int(one) if one.isdigit() else ord(one) - 65

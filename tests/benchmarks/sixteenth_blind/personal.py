@@ -273,7 +273,7 @@ def _grouped(rng: random.Random, digits: str, style: str) -> str:
     return {"s": " ", "d": "-"}[style].join(digits[at:to] for at, to in pairwise(cuts))
 
 
-def test_card(scene: Scene, argument: str) -> str:
+def published_card(scene: Scene, argument: str) -> str:
     """A published test number. Argument: `s`, `d` or nothing."""
     return _grouped(scene.rng, scene.rng.choice(TEST_CARDS.split()), argument)
 
@@ -332,7 +332,7 @@ MAKERS: dict[str, Maker] = {
         "private": private,
         "reserved": reserved,
         "card": card,
-        "testcard": test_card,
+        "testcard": published_card,
         "notcard": not_card,
         "groups": groups,
         "imei": imei,
