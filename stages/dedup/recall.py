@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,11 +198,9 @@ class ScanTask:
 
 
 def scan_tasks(low: int, high: int, documents_per_task: int) -> list[ScanTask]:
-    """Documents [low, high) in tasks of `documents_per_task`."""
-    return [
-        ScanTask(f"{begin:012d}", begin, min(begin + documents_per_task, high))
-        for begin in range(low, high, documents_per_task)
-    ]
+    """Documents [low, high) in tasks of one size, `documents_per_task` at most."""
+    bounds = np.linspace(low, high, -(-(high - low) // documents_per_task) + 1).astype(np.int64)
+    return [ScanTask(f"{begin:012d}", begin, end) for begin, end in pairwise(bounds.tolist())]
 
 
 def draw_sample(

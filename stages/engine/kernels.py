@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core import event
+from numba.core import entrypoints, event
 from numba.core.caching import FunctionCache
 
 from stages.engine.transfers import report_compiling
@@ -130,6 +130,10 @@ class _CompileTimer(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", _CompileTimer())
+
+# At its first kernel numba imports every package that offers it an extension. Awkward Array, which
+# comes with a tokenizer library, takes a quarter of a second for types that no kernel here has.
+entrypoints._already_initialized = True
 
 
 @kernel

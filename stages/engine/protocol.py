@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from artifacts_schema import config as settings
@@ -250,13 +250,13 @@ def all_stages() -> dict[str, type[Stage]]:
 
 
 @cache
-def _installed() -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=GROUP)}
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 @cache
 def _load(name: str) -> type[Stage]:
-    point = next(point for point in entry_points(group=GROUP) if point.name == name)
+    point = _installed()[name]
     try:
         stage = point.load()
     except Exception as error:
