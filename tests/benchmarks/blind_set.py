@@ -1,35 +1,28 @@
-"""What the later blind sets have in common: texts with slots, how they are drawn and labelled.
+"""What blind sets have in common: texts with slots, how they are drawn and labelled.
 
-A file of `texts/` holds templates. A line `=== SIGN REGISTER [WEIGHT]` starts one: `+` is a
-positive, `-` a hard negative, `*` a carrier that serves both (its value is drawn by the caller),
-`|` a frame, into which other texts of its register are put. A slot is `<<maker>>` or
-`<<maker:argument>>`; `<<!maker>>` labels what it draws, so the label exists before any rule has
-read the text; `<<maker@1>>` draws once and repeats the value in the rest of the text.
+A file of `texts/` holds templates. A line `=== SIGN any [WEIGHT]` starts one: `+` is a positive,
+`-` a hard negative. A slot is `<<maker>>` or `<<maker:argument>>`; `<<!maker>>` labels what it
+draws, so the label exists before any rule has read the text; `<<maker@1>>` draws once and repeats
+the value in the rest of the text.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
 
 from tests.benchmarks.redaction_cases import Case, Place
 
-_HEAD = re.compile(r"^=== ([+*|-]) (\w+)(?: (\d*\.?\d+))?\n", re.MULTILINE)
+_HEAD = re.compile(r"^=== ([+-]) any(?: (\d*\.?\d+))?\n", re.MULTILINE)
 _SLOT = re.compile(r"<<(!?)([A-Za-z_0-9]+)(?::([^<>@\n]*))?(@\d)?>>")
-_FRAMED = 0.4
-"""Share of the texts that are put into a frame, if their register has one."""
-BODY = "<<BODY>>"
 KINDS = (
     *("email", "phone", "ip", "card", "iban", "jwt", "private_key", "provider_key", "connection"),
     *("password", "bearer", "broken_token"),
 )
-CARRIED = frozenset({"jwt", "provider_key", "password"})
-"""Kinds whose names and values fill the shared carriers too."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +30,15 @@ class Template:
     """A text with slots; `weight` is the chance that a round over all templates uses it."""
 
     sign: str
-    register: str
     text: str
     weight: float = 1.0
 
 
 @dataclass
 class Scene:
-    """What one text is about: its writer, and for a carrier the name and the value it assigns."""
+    """What the slots of one text are drawn with."""
 
     rng: random.Random
-    words: tuple[str, ...] = ()
-    value: str = ""
     memory: dict[str, str] = field(default_factory=dict)
 
     def once(self, key: str, make: Callable[[], str]) -> str:
@@ -74,10 +64,8 @@ def load(name: str, folder: Path) -> tuple[Template, ...]:
     if parts[0].strip():
         raise ValueError(f"{name}.txt does not start with a head: {parts[0][:40]!r}")
     return tuple(
-        Template(sign, register, text.rstrip("\n"), float(weight or 1))
-        for sign, register, weight, text in zip(
-            parts[1::4], parts[2::4], parts[3::4], parts[4::4], strict=True
-        )
+        Template(sign, text.rstrip("\n"), float(weight or 1))
+        for sign, weight, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
     )
 
 
@@ -127,44 +115,20 @@ def _unmark(value: str) -> tuple[str, list[Place]]:
     return text, places
 
 
-def put_into_frame(
-    text: str,
-    places: list[Place],
-    register: str,
-    makers: Mapping[str, Maker],
-    scene: Scene,
-    folder: Path,
-) -> tuple[str, list[Place]]:
-    """The text inside a frame of its register (some of the texts), with its places moved."""
-    frames = [part.text for part in load("frames", folder) if part.register == register]
-    if not frames or scene.rng.random() >= _FRAMED:
-        return text, places
-    before, _, after = scene.rng.choice(frames).partition(BODY)
-    head, _ = fill(before, makers, scene, labelled=False)
-    tail, _ = fill(after, makers, scene, labelled=False)
-    return head + text + tail, [(start + len(head), end + len(head)) for start, end in places]
-
-
 @dataclass(frozen=True)
 class BlindSet:
-    """A set of labelled texts by one writer: its templates, and what draws their slots."""
+    """A set of labelled texts: its templates, and what draws their slots."""
 
     ordinal: str
+    first_seed: int
     texts: Path
     makers: Mapping[str, Maker]
-    name_secret: Callable[[str, Scene], None]
-    name_other: Callable[[str, Scene], None]
-    """What choose the name and value of a carrier's text, of a positive and of a negative."""
-    carrier_chance: float = 1.0
-    """That a round uses a carrier: a kind's own templates are more than half of its texts."""
-    KINDS: ClassVar[Sequence[str]] = KINDS
     in_turn: bool = False
     """Whether a round uses every template, the last drawn first, whatever its weight."""
 
     def templates_of(self, kind: str, positive: bool) -> list[Template]:
-        """Templates of a kind's positives or hard negatives, the carriers included."""
-        templates = [part for part in load(kind, self.texts) if (part.sign == "+") == positive]
-        return templates + list(load("carriers", self.texts)) if kind in CARRIED else templates
+        """Templates of a kind's positives or hard negatives."""
+        return [part for part in load(kind, self.texts) if (part.sign == "+") == positive]
 
     def make_cases(self, kind: str, seed: int, count: int = 200) -> list[Case]:
         """So many positives of a kind, then so many hard negatives, all different.
@@ -184,29 +148,7 @@ class BlindSet:
             while len(cases) < wanted:
                 drawn = rng.sample(templates, len(templates))
                 for template in reversed(drawn) if self.in_turn else drawn:
-                    if len(cases) < wanted and (self.in_turn or self._uses(template, rng)):
-                        case = self._make_case(kind, template, positive, rng)
-                        cases.setdefault(case.text, case)
+                    if len(cases) < wanted and (self.in_turn or rng.random() < template.weight):
+                        text, places = fill(template.text, self.makers, Scene(rng), positive)
+                        cases.setdefault(text, Case(kind, text, tuple(places)))
         return list(cases.values())
-
-    def positives(self, kind: str, seed: int) -> list[Case]:
-        """Texts of a kind with values."""
-        return [case for case in self.make_cases(kind, seed) if case.values]
-
-    def negatives(self, kind: str, seed: int) -> list[Case]:
-        """Texts of a kind without a value."""
-        return [case for case in self.make_cases(kind, seed) if not case.values]
-
-    def _uses(self, template: Template, rng: random.Random) -> bool:
-        chance = template.weight * (self.carrier_chance if template.sign == "*" else 1)
-        return rng.random() < chance
-
-    def _make_case(self, kind: str, template: Template, positive: bool, rng: random.Random) -> Case:
-        scene = Scene(rng)
-        if template.sign == "*":
-            (self.name_secret if positive else self.name_other)(kind, scene)
-        text, places = fill(template.text, self.makers, scene, labelled=positive)
-        text, places = put_into_frame(
-            text, places, template.register, self.makers, scene, self.texts
-        )
-        return Case(kind, text, tuple(places))

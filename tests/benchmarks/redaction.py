@@ -2,9 +2,8 @@
 
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
-    python -m tests.benchmarks.redaction --seed 48001   # a blind set: once; 2000, …, 42001, 45001
-    python -m tests.benchmarks.redaction --seed 2000 --peers          # Presidio on the same texts
-    python -m tests.benchmarks.redaction_blind --set blind2 --peers   # the same on a blind set
+    python -m tests.benchmarks.redaction --seed 48001   # a blind set: once; 42001, 45001
+    python -m tests.benchmarks.redaction --seed 48001 --peers         # Presidio on the same texts
 
 Seeds below 1000 are development (splits.py). 200 positives and 200 hard negatives a kind. A value
 counts as found if no character of it is left, a span as right if at least half of it lies on a
@@ -24,51 +23,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
-from tests.benchmarks import (
-    eighth_blind,
-    eleventh_blind,
-    fifteenth_blind,
-    fifth_blind,
-    fourteenth_blind,
-    fourth_blind,
-    ninth_blind,
-    seventeenth_blind,
-    seventh_blind,
-    sixteenth_blind,
-    sixth_blind,
-    tenth_blind,
-    third_blind_set,
-    thirteenth_blind,
-    twelfth_blind,
-)
+from tests.benchmarks import fifteenth_blind, seventeenth_blind, sixteenth_blind
+from tests.benchmarks.blind_set import KINDS as BLIND_KINDS
 from tests.benchmarks.blind_set import BlindSet
 from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
-from tests.benchmarks.splits import (
-    EIGHTH_BLIND_SEED,
-    ELEVENTH_BLIND_SEED,
-    FIFTEENTH_BLIND_SEED,
-    FIFTH_BLIND_SEED,
-    FIRST_BLIND_SEED,
-    FOURTEENTH_BLIND_SEED,
-    FOURTH_BLIND_SEED,
-    NINTH_BLIND_SEED,
-    SEVENTEENTH_BLIND_SEED,
-    SEVENTH_BLIND_SEED,
-    SIXTEENTH_BLIND_SEED,
-    SIXTH_BLIND_SEED,
-    TENTH_BLIND_SEED,
-    THIRD_BLIND_SEED,
-    THIRTEENTH_BLIND_SEED,
-    TWELFTH_BLIND_SEED,
-    Side,
-    seed_side,
-    select,
-)
+from tests.benchmarks.splits import FIRST_BLIND_SEED, Side, seed_side, select
 
 PRESIDIO = "INGOT_PEERS_PRESIDIO"
 """The variable of the environment in which Presidio is."""
@@ -83,57 +46,36 @@ REAL = (
 )
 
 
-class LaterSet(Protocol):
-    """What the runner wants of a set: a module of the oldest three, or a `BlindSet`."""
-
-    KINDS: Sequence[str]
-
-    def make_cases(self, kind: str, seed: int) -> list[Case]:
-        """Positives of a kind, then hard negatives."""
+BLIND_SETS = (fifteenth_blind.SET, sixteenth_blind.SET, seventeenth_blind.SET)
+"""By their first seeds, ascending."""
 
 
-LATER_SETS: tuple[tuple[int, LaterSet], ...] = (
-    (THIRD_BLIND_SEED, third_blind_set),
-    (FOURTH_BLIND_SEED, fourth_blind),
-    (FIFTH_BLIND_SEED, fifth_blind),
-    (SIXTH_BLIND_SEED, sixth_blind.SET),
-    (SEVENTH_BLIND_SEED, seventh_blind.SET),
-    (EIGHTH_BLIND_SEED, eighth_blind.SET),
-    (NINTH_BLIND_SEED, ninth_blind.SET),
-    (TENTH_BLIND_SEED, tenth_blind.SET),
-    (ELEVENTH_BLIND_SEED, eleventh_blind.SET),
-    (TWELFTH_BLIND_SEED, twelfth_blind.SET),
-    (THIRTEENTH_BLIND_SEED, thirteenth_blind.SET),
-    (FOURTEENTH_BLIND_SEED, fourteenth_blind.SET),
-    (FIFTEENTH_BLIND_SEED, fifteenth_blind.SET),
-    (SIXTEENTH_BLIND_SEED, sixteenth_blind.SET),
-    (SEVENTEENTH_BLIND_SEED, seventeenth_blind.SET),
-)
-"""The first seed of each, ascending."""
-
-
-def later_set(seed: int) -> LaterSet:
-    """The third blind set or a later one, by a seed that draws from it."""
-    return [one for first, one in LATER_SETS if seed >= first][-1]
+def blind_set(seed: int) -> BlindSet:
+    """The set that a seed draws from. SystemExit for one of the first fourteen sets."""
+    for one in reversed(BLIND_SETS):
+        if seed >= one.first_seed:
+            return one
+    raise SystemExit(
+        f"seed {seed} draws from a blind set that is in the history alone: check out 943c76bd, or "
+        f"take {', '.join(str(one.first_seed) for one in BLIND_SETS)}"
+    )
 
 
 def kinds_of(seed: int) -> Sequence[str]:
-    """The kinds of the set that a seed draws from."""
-    return later_set(seed).KINDS if seed >= THIRD_BLIND_SEED else KINDS
+    """The kinds of the texts that a seed draws."""
+    return KINDS if seed < FIRST_BLIND_SEED else BLIND_KINDS
 
 
 def cases_of(kind: str, seed: int, each_form: bool = False) -> list[Case]:
-    """The texts of a kind; a later set's own name of a kind becomes that of the rules.
+    """The texts of a kind; a blind set's own name of a kind becomes that of the rules.
 
     With `each_form` a set with weights uses every template as often as every other.
     """
-    if seed < THIRD_BLIND_SEED:
+    if seed < FIRST_BLIND_SEED:
         return make_cases(kind, seed)
-    name = "ip_address" if kind == "ip" else kind
-    one = later_set(seed)
-    if each_form and isinstance(one, BlindSet):
-        one = replace(one, in_turn=True)
-    return [replace(case, kind=name) for case in one.make_cases(kind, seed)]
+    one = blind_set(seed)
+    cases = replace(one, in_turn=one.in_turn or each_form).make_cases(kind, seed)
+    return [replace(case, kind="ip_address" if kind == "ip" else kind) for case in cases]
 
 
 def find_spans(cases: Sequence[Case]) -> list[list[Place]]:

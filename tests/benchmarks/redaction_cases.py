@@ -3,8 +3,7 @@
 A positive is a sentence of its side around one value; a hard negative holds what only looks like
 one: templates, and for tokens also near misses (cut short, filled with `x`, a name that begins
 alike). Every text is labelled by how it was made, before any rule sees it. See redaction_values.py
-for the values and splits.py for the sides. Seeds from 2000 on draw from the blind sets
-(redaction_blind.py), whose texts may hold several values.
+for the values and splits.py for the sides. The blind sets have their own texts (blind_set.py).
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from typing import Any
 import yaml
 
 from stages.scoring.uncertainty import wilson
-from tests.benchmarks.redaction_blind import draw_text, find_set
 from tests.benchmarks.redaction_values import (
     ALNUM,
     DIGITS,
@@ -37,7 +35,7 @@ from tests.benchmarks.redaction_values import (
     make_ip,
     make_national,
 )
-from tests.benchmarks.splits import FIRST_BLIND_SEED, Side, seed_side
+from tests.benchmarks.splits import Side, seed_side
 
 PERSONAL = ("email", "phone", "ip_address", "card", "iban")
 SPLIT = "split_over_lines"
@@ -134,12 +132,6 @@ def make_cases(kind: str, seed: int, count: int = COUNT) -> list[Case]:
     """`count` positives of a kind and `count` hard negatives, all different, by the seed's side."""
     side, rng = seed_side(seed), random.Random(f"{kind} {seed}")
     positives, negatives = dict[str, Case](), dict[str, Case]()
-    if seed >= FIRST_BLIND_SEED:
-        for group, cases in (("positives", positives), ("negatives", negatives)):
-            while len(cases) < count:
-                text, places = draw_text(group, kind, rng, find_set(seed))
-                cases[text] = Case(kind, text, places)
-        return [*positives.values(), *negatives.values()]
     while len(positives) < count:
         template, value = rng.choice(_templates("positives", kind, side)), _value(kind, side, rng)
         start = template.index("{}")

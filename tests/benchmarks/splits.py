@@ -25,64 +25,9 @@ FIRST_TEST_SEED = 1000
 """Seeds of planted corpora from here on are kept for tests."""
 
 FIRST_BLIND_SEED = 2000
-"""Seeds of labelled texts for redaction from here on draw from the blind set, of the test side: it
-was written by somebody who knew neither the rules nor the other sets."""
-
-SECOND_BLIND_SEED = 3000
-"""Seeds from here on draw from the second blind set, by another writer who knew none of that."""
-
-THIRD_BLIND_SEED = 7000
-"""Seeds from here on draw from the third blind set (third_blind_set.py), by a third such writer."""
-
-FOURTH_BLIND_SEED = 9001
-"""Seeds from here on draw from the fourth blind set (fourth_blind/), by a fourth such writer."""
-
-FIFTH_BLIND_SEED = 12001
-"""Seeds from here on draw from the fifth blind set (fifth_blind/), by a fifth such writer."""
-
-SIXTH_BLIND_SEED = 15001
-"""Seeds from here on draw from the sixth blind set (sixth_blind/), by a sixth such writer."""
-
-SEVENTH_BLIND_SEED = 18001
-"""Seeds from here on draw from the seventh blind set (seventh_blind/), by a seventh such writer."""
-
-EIGHTH_BLIND_SEED = 21001
-"""Seeds from here on draw from the eighth blind set (eighth_blind/), by an eighth such writer."""
-
-NINTH_BLIND_SEED = 24001
-"""Seeds from here on draw from the ninth blind set (ninth_blind/), by a ninth such writer."""
-
-TENTH_BLIND_SEED = 27001
-"""Seeds from here on draw from the tenth blind set (tenth_blind/), by a tenth such writer; the
-weights of its forms come from a count of public code and pages (FORMS.md there)."""
-
-ELEVENTH_BLIND_SEED = 30001
-"""Seeds from here on draw from the eleventh blind set (eleventh_blind/), by an eleventh such
-writer; its forms are those met in documentation, forums, tickets and public code."""
-
-TWELFTH_BLIND_SEED = 33001
-"""Seeds from here on draw from the twelfth blind set (twelfth_blind/), by a twelfth such writer;
-its forms are those of repositories of applications, notes and pages of organisations."""
-
-THIRTEENTH_BLIND_SEED = 36001
-"""Seeds from here on draw from the thirteenth blind set (thirteenth_blind/), by a thirteenth such
-writer; its forms are weighted as a crawl of pages, forums and repositories holds them."""
-
-FOURTEENTH_BLIND_SEED = 39001
-"""Seeds from here on draw from the fourteenth blind set (fourteenth_blind/), by a fourteenth such
-writer; its forms are those of pages, documentation, forums, notebooks and repositories."""
-
-FIFTEENTH_BLIND_SEED = 42001
-"""Seeds from here on draw from the fifteenth blind set (fifteenth_blind/), by three such writers:
-140 templates and more of each kind and sign."""
-
-SIXTEENTH_BLIND_SEED = 45001
-"""Seeds from here on draw from the sixteenth blind set (sixteenth_blind/), by three such writers:
-150 templates and more of each kind and sign, weighted as a crawl holds them."""
-
-SEVENTEENTH_BLIND_SEED = 48001
-"""Seeds from here on draw from the seventeenth blind set (seventeenth_blind/), by three further
-writers with the same task."""
+"""Seeds of labelled texts for redaction from here on draw from blind sets, of the test side: those
+who wrote them knew neither the rules nor the other sets (`BLIND_SETS` in redaction.py). The first
+fourteen, of fewer forms, are in the history alone (commit 943c76bd)."""
 
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])

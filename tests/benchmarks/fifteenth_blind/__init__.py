@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.blind_set import BlindSet, Scene
+from tests.benchmarks.blind_set import BlindSet
 from tests.benchmarks.fifteenth_blind.keys import MAKERS as KEYS
 from tests.benchmarks.fifteenth_blind.personal import MAKERS as PERSONAL
 from tests.benchmarks.fifteenth_blind.secrets import MAKERS as SECRETS
 
-
-def _name_nothing(kind: str, scene: Scene) -> None:
-    """The set has no carriers."""
-
-
 SET = BlindSet(
     "fifteenth",
+    42_001,
     Path(__file__).with_name("texts"),
     {**PERSONAL, **KEYS, **SECRETS},
-    _name_nothing,
-    _name_nothing,
     in_turn=True,
 )
