@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 PAIRS_PER_TASK = 1 << 16
-SCANNED_PER_TASK = 1 << 15
+SCANNED_PER_TASK = 1 << 16
 
 
 @dataclass(frozen=True)
