@@ -182,3 +182,10 @@ def measure(
         bytes_at_once=bytes_at_once,
     )
     return recall([result.value for result in results], len(drawn), floor)
+
+
+def test_scans_share_the_documents_evenly() -> None:
+    """100,000 documents in tasks of at most 65,536: two halves, so two workers end together."""
+    tasks = scan_tasks(7, 100_007, 1 << 16)
+    assert [(task.low, task.high) for task in tasks] == [(7, 50_007), (50_007, 100_007)]
+    assert scan_tasks(7, 7, 10) == []

@@ -154,3 +154,12 @@ def test_the_log_names_the_slowest_of_the_workers_that_compiled(caplog):
     assert "3" in last
     assert "2.5 s" in last
     assert "2 processes" in last
+
+
+def test_a_kernel_imports_no_package_that_extends_numba(folder: Path) -> None:
+    metadata = folder / "extends_numba-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: extends-numba\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[numba_extensions]\ninit = extends_numba:init\n")
+    (folder / "extends_numba.py").write_text("print('imported')\ndef init(): pass\n")
+    assert run(folder) == [12, 1, 1]
