@@ -23,6 +23,10 @@ _SIXTEEN = re.compile(
 """Beside the networks of the world those of a country: Uzcard, Humo, Troy, Belkart, Napas, RuPay,
 Cabal, Shetab and others."""
 
+_WORLDWIDE = re.compile(
+    r"4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|220[0-4]|6011|6[45]|62|35(?:2[89]|[3-8])"
+    r"|3[04678]|50[0-9]|5[6-8]|6304|6390|67|2131|1800"
+)
 _LONG = re.compile(r"4|62|6011|6[45]|50[0-9]|5[6-8]|6304|6390|67|9704|81[7-9]|820")
 _ISSUED = {
     12: (_MAESTRO,),
@@ -62,6 +66,11 @@ def is_card(number: str, *, named: bool = False) -> bool:
 def is_of_code(code: str, number: str) -> bool:
     """Whether a network's code in a booking (`VI`, `AX`) is that of the number."""
     return _OF_CODE[code].match(number) is not None
+
+
+def is_worldwide(number: str) -> bool:
+    """Whether digits begin as cards of the world's networks do: others need groups or a name."""
+    return _WORLDWIDE.match(number) is not None
 
 
 _ZEROS = re.compile(r"[2-6][0-9]*?0{6,}[0-9]{0,4}")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.card_networks import is_card, is_of_code
+from stages.signals.card_networks import is_card, is_of_code, is_worldwide
 from stages.signals.card_words import (
     CHINESE_BEFORE,
     CODE_BEFORE,
     NAMES_CARD,
     NO_CARD_NAME,
     NUMBERS_OF_OTHER_KINDS,
+    OTHER_CARD,
     OTHER_NAME,
     TEST_AFTER,
     TEST_BEFORE,
@@ -41,7 +42,8 @@ _GROUPED = re.compile(
     rf")(?![0-9]| ?{_GAP}(?!{_EXPIRY})[0-9])"
 )
 _LOOSE = re.compile(
-    rf"(?<![0-9])(?:[1-69]|(?=8[126]))(?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
+    rf"(?<![0-9])(?:[1-69]|(?=8[126]))"
+    rf"(?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
     rf"(?:(?<=[0-9]{{4}}) [0-9](?= ?(?:[^0-9 ]|\Z)))?(?![0-9]|{_GAP}[0-9])"
 )
 _UNGROUPED = re.compile(r"(?<![0-9])(?:[1-69]|8[126])[0-9]{11,18}(?![0-9])")
@@ -184,7 +186,9 @@ def _is_other(text: str, match: re.Match[str]) -> bool:
     """Whether groups of digits are named as another number, or a row of a table of numbers."""
     start, end = match.span()
     before = text[max(0, start - _OTHER_REACH) : start]
-    if OTHER_NAME.search(before):
+    if OTHER_CARD.search(before):
+        return True
+    if OTHER_NAME.search(before) and not _CARD_WORDS_BEFORE.search(before):
         return True
     groups = match[0].split()
     return (
@@ -241,7 +245,9 @@ def _is_bare_card(text: str, match: re.Match[str]) -> bool:
     Of the numbers of so many digits in 18 MB of prose and code none had; what is named otherwise
     is none.
     """
-    if len(match[0]) not in (15, 16) or not match[0].isdecimal() or not is_card(match[0]):
+    if len(match[0]) not in (15, 16) or not match[0].isdecimal():
+        return False
+    if not is_card(match[0]) or not is_worldwide(match[0]):
         return False
     before = text[max(0, match.start() - _OTHER_REACH) : match.start()]
     if _PAYS.search(before):
@@ -284,7 +290,7 @@ def _is_spoken_of(text: str, match: re.Match[str]) -> bool:
     if (
         _CARD_WORDS_BEFORE.search(before)
         and not NO_CARD_NAME.search(before)
-        and not OTHER_NAME.search(before)
+        and not OTHER_CARD.search(before)
     ):
         return True
     return _CARD_WORDS_AFTER.match(text, end, end + 2 * _CARD_WORD_REACH) is not None

@@ -20,8 +20,8 @@ _CARD_IN_LANGUAGES = (
 )
 _NETWORKS = (
     r"visa|master ?card|amex|american express|diners|discover|jcb\b|maestro|union ?pay|v[ -]?pay\b",
-    r"rupay|uzcard|humo\b|\belo\b|hipercard|\bverve|\btroy\b|dankort|bancontact|girocard|mister ?cash",
-    r"\bcabal\b|naranja|cencosud|sodexo|meeza|ميزة|مدى|napas|postepay|\bмир\b|belkart|interac\b",
+    r"rupay|uzcard|humo\b|\belo\b|hipercard|\bverve|\btroy\b|dankort|bancontact|girocard"
+    r"|\bcabal\b|naranja|cencosud|sodexo|meeza|ميزة|مدى|napas|postepay|\bмир\b|belkart|interac\b",
 )
 _BANKS = (
     r"сбер|втб\b|тинькофф|т-банк|альфа-?банк|приват(?:банк)?\b|монобанк|monobank|privatbank",
@@ -59,14 +59,16 @@ _MORE_OTHER_NAMES = (
 )
 _CODE = r"\w{0,8}(?:[ _.-]?(?:id|no|nr|num|number|code))?"
 _AFTER_NAME = r"[ \t:=#.\"'()\[\]-]{0,8}\Z"
-OTHER_NAME = re.compile(
-    rf"(?<![a-z])(?:{_OTHER_NAMES}){_CODE}{_AFTER_NAME}"
-    r"|(?<![a-z])(?:gift|sim|sd|library|member(?:ship)?|loyalty|reward|points|memory|health|oyster"
+OTHER_NAME = re.compile(rf"(?<![a-z])(?:{_OTHER_NAMES}){_CODE}{_AFTER_NAME}", re.IGNORECASE)
+"""What surely names another number, also one in the groups of a card."""
+
+OTHER_CARD = re.compile(
+    r"(?<![a-z])(?:gift|sim|sd|library|member(?:ship)?|loyalty|reward|points|memory|health|oyster"
     r"|punkte|kunden|bonus|telefon)[ _-]?(?:card|kart[ea])\w{0,4}(?:[ _.-]?(?:id|no|nr|num"
     rf"|number|code|serial))?{_AFTER_NAME}",
     re.IGNORECASE,
 )
-"""What surely names another number, also one in the groups of a card."""
+"""A card that pays nothing: `gift card no.`."""
 
 NUMBERS_OF_OTHER_KINDS = re.compile(
     rf"(?:(?:{_OTHER_NAMES}|{_MORE_OTHER_NAMES}){_CODE}"
@@ -97,7 +99,8 @@ _TEST_CARD = (
     r"|discover|maestro|verve|union ?pay|emv|gateway|sandbox)[ _-](?:sandbox[ _])?tests?\b"
     r"|(?:tarjetas?|cart[ãa]o|cartões|cartes?|carta|numer[oi]s?)(?: \w{2,10})? (?:de |di |da )?"
     r"(?:pruebas?|testes?|tests?|prova)\b|para pruebas|тестов\w{2} (?:карт|номер)\w{0,3}"
-    r"|kart\w? testow\w{1,2}|テスト(?:用)?(?:カード|番号)|[测測][试試](?:用)?卡|테스트 ?(?:용 ?)?카드"
+    r"|kart\w? testow\w{1,2}"
+    r"|テスト(?:用)?(?:カード|番号)|[测測][试試](?:用)?卡|테스트 ?(?:용 ?)?카드"
 )
 TEST_BEFORE = re.compile(
     rf"(?:{_TEST_CARD})(?![^\n]{{0,50}}\b(?:real|mine|my|echte|live)\b)[^\n]{{0,50}}\Z",

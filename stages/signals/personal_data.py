@@ -1,10 +1,12 @@
 """Personal data in a text as spans: e-mail and IP addresses, phone, bank account and card numbers.
 
 What phone, account and card numbers are, is in `phone_numbers.py`, `account_numbers.py` and
-`card_numbers.py`. They all have seven digits with nothing between them but blanks, dots, hyphens, slashes and brackets, so
-they are searched in runs of these, and a text without an '@' and without seven digits in a row
-costs one pass. Redacting twice is redacting once. Numbers without check digits that only context
-identifies (social security, passports, driving licences) are not searched.
+`card_numbers.py`. They all have seven digits with nothing between them but blanks, dots, hyphens,
+slashes and brackets, so they are searched in runs of these, and a text without an '@' and without
+seven digits in a row costs one pass; cards in groups that other signs part and numbers with letters
+(`1-800-FLOWERS`) are found by the shape of their bytes. Redacting twice is redacting once. Numbers
+without check digits that only context identifies (social security, passports, driving licences) are
+not searched.
 
 E-mail addresses are in `addresses.py`, IP addresses in `ip_addresses.py`. Time is linear in the
 text.
@@ -31,7 +33,7 @@ from stages.signals.card_numbers import find_cards, find_parted_cards, is_called
 from stages.signals.config import PHONE_REGIONS
 from stages.signals.ip_addresses import find_ip_addresses
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
-from stages.signals.phone_numbers import find_phone_numbers
+from stages.signals.phone_numbers import find_lettered_numbers, find_phone_numbers
 
 FEWEST_DIGITS = 7
 _BLANKS = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
@@ -300,6 +302,8 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
         yield "iban", start, end
     for start, end in find_parted_cards(plain, encoded, marks):
         yield "card", start, end
+    for start, end in find_lettered_numbers(plain, encoded, marks):
+        yield "phone", start, end
     for run in find_number_runs(plain, encoded, marks):
         for start, end in find_lower_ibans(plain, *run):
             yield "iban", start, end

@@ -40,6 +40,7 @@ from stages.signals.other_numbers import (
     is_number_of_other_kind,
     is_other_number,
 )
+from stages.signals.outputs import to_character_offsets
 from stages.signals.phone_words import (
     CHAINED,
     EXTENSION_AFTER,
@@ -81,6 +82,14 @@ _NUMBER = re.compile(
 )
 _LONGEST = 48
 """Characters that hold the first seven digits of a number."""
+
+_MARKED_LETTERS = re.compile(rb"000 {1,2}(?:000 )?AA")
+_LETTERED = re.compile(
+    r"(?<![\w$€£.,+-])(?:\+?1[ .-])?(?:\(8(?:00|[2-8]{2})\) ?|8(?:00|[2-8]{2})-|(?<=1[ .-])800[ .])"
+    r"(?P<letters>(?:[0-9]{3}-)?[A-Z]{2,}(?:-?[A-Z0-9]+){0,3})(?![\w-])"
+)
+_LETTERS = range(7, 12)
+"""Digits and letters behind the code of a free number."""
 
 _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
@@ -204,6 +213,21 @@ def find_phone_numbers(
             yield span
 
 
+def find_lettered_numbers(text: str, encoded: bytes, marks: bytes) -> Iterator[tuple[int, int]]:
+    """Places of North America's free numbers with letters for digits: `1-800-FLOWERS`.
+
+    `encoded` is `text` in UTF-8, and `marks` its bytes by `mark_bytes`.
+    """
+    places = [match.start() for match in _MARKED_LETTERS.finditer(marks)]
+    for place in to_character_offsets(text, encoded, places) if places else ():
+        match = _LETTERED.search(text, max(0, place - 4), place + 20)
+        if match is None:
+            continue
+        letters = match["letters"].replace("-", "")
+        if len(letters) in _LETTERS and len(set(re.sub("[0-9]", "", letters))) > 2:
+            yield match.span()
+
+
 def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run cut where one number ends and the next begins: no piece of fewer digits than one."""
     hours = _HOURS.match(text, start, end)
@@ -227,6 +251,8 @@ def _find_number(
     first, last = match.start(), match.start() + len(written)
     if written[0] == "(" and written.count("(") > written.count(")"):
         first += 1
+    if text.startswith("COM+", first - 3) and written[1] != "+":  # The sign of a segment.
+        first, written = first + 1, written[1:]
     if not FEWEST_DIGITS <= len("".join(_GROUP.findall(written))) <= MOST_DIGITS:
         return None
     extension = _EXTENSION.match(text, last)

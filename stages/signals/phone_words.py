@@ -116,7 +116,8 @@ TAGGED_BEFORE = re.compile(
 
 NAMED_AFTER = re.compile(
     rf"[ \u00a0,]{{0,2}}(?:[-\u2013\u2014] ?)?"
-    rf"(?:\((?:{_WORD_NAMES}|home|work|office|privat|dienstlich|private|hp|day|eve|evenings?|[hmwcof])\.?[ )/,]"
+    rf"(?:\((?:{_WORD_NAMES}|home|work|office|privat|dienstlich|private|hp|day|eve"
+    r"|evenings?|[hmwcof])\.?[ )/,]"
     rf"|(?:office|fax|mobile|mobil|cell|cel|phone|tel|handy|whatsapp|gsm|telefon|móvil|portable)\b"
     r"(?![ \t]{0,3}[.:]?[ \t]{0,3}[+(0-9]))",
     re.IGNORECASE,
