@@ -44,7 +44,7 @@ _UNIX_TIME = re.compile(r"1[0-9]{9}\Z")
 """Seconds since 1970; no country has numbers of ten digits that begin so."""
 
 NOBODYS = re.compile(
-    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[1-9][0-9]{0,2}(?: 0+)+\Z"
+    r"(?:1 )?555 [0-9]{3} [0-9]{4}\Z|1 ?500 ?555 ?0[0-9]{3}\Z|[0-9]{1,4}(?: 0+){2,}\Z"
     r"|(?:[1-9] ?){1,3}0(?: ?0){6,}\Z"
     r"|(?:[1-9] ?){0,4}([1-9])(?: ?\1){8}\Z|1? ?234 ?567 ?8?(?:9(?:[0 ]{0,2}|01)|90[01])\Z"
 )
@@ -79,6 +79,27 @@ _ACCOUNT_BEFORE = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2} ?[0-9A-Z]{4}[ -]\Z"
 """The beginning of an IBAN: its check digits are wrong, or it would be one."""
 
 
+_MODES = re.compile(r"0[0-7]{3}(?: 0[0-7]{3})+\Z")
+"""Permissions of files: `0644 0755`."""
+
+_COMPANY = re.compile(r"[01][0-9]{3}\.[0-9]{3}\.[0-9]{3}\Z")
+_COMPANY_BEFORE = re.compile(r"(?<![A-Z])BE ?\Z")
+"""The number of a company in Belgium."""
+
+_LAST_BALL = 50
+
+
+def _is_draw(groups: Sequence[str]) -> bool:
+    """Whether pairs of digits rise as the numbers of a lottery do: `04 11 23 31 38`."""
+    numbers = [int(group) for group in groups]
+    return (
+        len(numbers) > 4
+        and all(len(group) == 2 for group in groups)
+        and numbers[-1] <= _LAST_BALL
+        and all(a < b for a, b in pairwise(numbers))
+    )
+
+
 def _is_counted(groups: Sequence[str]) -> bool:
     """Whether groups count upwards: `01 02 03 04 05`."""
     numbers = [int(group) for group in groups]
@@ -89,6 +110,9 @@ def is_number_of_other_kind(written: str, groups: Sequence[str], before: str) ->
     """Whether digits that nothing names count up, or are a time, a code or part of an account."""
     return (
         _is_counted(groups)
+        or _is_draw(groups)
+        or _MODES.match(written) is not None
+        or (_COMPANY.match(written) is not None and _COMPANY_BEFORE.search(before) is not None)
         or _ZIP.match(written) is not None
         or _UNIX_TIME.match(written) is not None
         or _ACCOUNT_BEFORE.search(before) is not None

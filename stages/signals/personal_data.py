@@ -1,10 +1,12 @@
 """Personal data in a text as spans: e-mail and IP addresses, phone, bank account and card numbers.
 
-What phone, account and card numbers are, is in `phone_numbers.py` and `account_numbers.py`. They
-all have seven digits with nothing between them but blanks, dots, hyphens, slashes and brackets, so
-they are searched in runs of these, and a text without an '@' and without seven digits in a row
-costs one pass. Redacting twice is redacting once. Numbers without check digits that only context
-identifies (social security, passports, driving licences) are not searched.
+What phone, account and card numbers are, is in `phone_numbers.py`, `account_numbers.py` and
+`card_numbers.py`. They all have seven digits with nothing between them but blanks, dots, hyphens,
+slashes and brackets, so they are searched in runs of these, and a text without an '@' and without
+seven digits in a row costs one pass; cards in groups that other signs part and numbers with letters
+(`1-800-FLOWERS`) are found by the shape of their bytes. Redacting twice is redacting once. Numbers
+without check digits that only context identifies (social security, passports, driving licences) are
+not searched.
 
 E-mail addresses are in `addresses.py`, IP addresses in `ip_addresses.py`. Time is linear in the
 text.
@@ -24,12 +26,14 @@ from hashlib import blake2b
 from string import ascii_uppercase
 from typing import Literal
 
-from stages.signals.account_numbers import find_cards, find_ibans, find_lower_ibans
+from stages.signals.account_numbers import find_ibans, find_lower_ibans
 from stages.signals.addresses import find_emails
+from stages.signals.card_networks import is_test_number
+from stages.signals.card_numbers import find_cards, find_parted_cards, is_called_test
 from stages.signals.config import PHONE_REGIONS
 from stages.signals.ip_addresses import find_ip_addresses
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
-from stages.signals.phone_numbers import find_phone_numbers
+from stages.signals.phone_numbers import find_lettered_numbers, find_phone_numbers
 
 FEWEST_DIGITS = 7
 _BLANKS = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
@@ -161,19 +165,15 @@ def choose_replacement(label: str, value: str, form: Form = "examples") -> str:
     return examples[int.from_bytes(digest.digest()[:8], "big") % len(examples)]
 
 
-_TEST_CARD = re.compile(r"[3-6][0-9]{0,3}0{8,}[0-9]{1,4}")
-"""Numbers for tests by their zeros: of issued numbers one in ten millions has so many."""
-
-
 def is_reserved(label: str, value: str) -> bool:
     """Whether a value is one of the examples, or a phone number kept for fiction."""
     plain = _normalise_value(label, value)
     if label == "phone":
         number = _EXTENSION.sub("", plain)
         return _FICTION.fullmatch(number) is not None or number in _RESERVED_NUMBERS
-    if label == "card" and _TEST_CARD.fullmatch(plain):
+    if label == "card" and is_test_number(plain):
         return True
-    return plain in _RESERVED[label] or plain in _PRINTED.get(label, ())
+    return plain in _RESERVED[label] or (label == "iban" and plain in _PRINTED_IBANS)
 
 
 def _normalise_value(label: str, value: str) -> str:
@@ -185,18 +185,6 @@ _RESERVED = {
     label: frozenset(_normalise_value(label, value) for value in values)
     for label, values in EXAMPLES.items()
 }
-_TEST_CARDS = frozenset(
-    (
-        *("4242424242424242", "4012888888881881", "4222222222222", "4000056655665556"),
-        *("4000000000000002", "5105105105105100", "5200828282828210", "2223003122003222"),
-        *("378282246310005", "371449635398431", "378734493671000", "6011111111111117"),
-        *("6011000990139424", "3530111333300000", "3566002020360505", "30569309025904"),
-        *("4548810000000003", "4970100000000000", "4000002500003155", "4000000000009995"),
-        *("38520000023237", "3056930009020004", "6200000000000005", "5019717010103742"),
-    )
-)
-"""Numbers that Stripe, PayPal and others publish for tests: everybody's, as `EXAMPLES` are."""
-
 _PRINTED_IBANS = frozenset(
     (
         *("GB82WEST12345698765432", "GB29NWBK60161331926819", "GB33BUKB20201555555555"),
@@ -235,7 +223,6 @@ _EXAMPLE_BEFORE = re.compile(
 )
 """A label that calls an account an example: `"example": "LB62…"`, `Beispiel: DE75 …`."""
 
-_PRINTED = {"card": _TEST_CARDS, "iban": _PRINTED_IBANS}
 _RESERVED_NUMBERS = _RESERVED["phone"] | _RESERVED["card"]
 
 COUNT_COLUMNS = {
@@ -274,6 +261,7 @@ def find_personal_data(
         for span in alone
         if not is_reserved(span.label, text[span.start : span.end])
         and not (span.label == "phone" and _is_called_fiction(text, span))
+        and not (span.label == "card" and is_called_test(text, span.start, span.end))
         and not (
             span.label == "iban"
             and _EXAMPLE_BEFORE.search(text, max(0, span.start - 24), span.start)
@@ -312,6 +300,10 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
     marks = mark_bytes(encoded)
     for start, end in find_ibans(plain, encoded, marks):
         yield "iban", start, end
+    for start, end in find_parted_cards(plain, encoded, marks):
+        yield "card", start, end
+    for start, end in find_lettered_numbers(plain, encoded, marks):
+        yield "phone", start, end
     for run in find_number_runs(plain, encoded, marks):
         for start, end in find_lower_ibans(plain, *run):
             yield "iban", start, end

@@ -40,6 +40,7 @@ from stages.signals.other_numbers import (
     is_number_of_other_kind,
     is_other_number,
 )
+from stages.signals.outputs import to_character_offsets
 from stages.signals.phone_words import (
     CHAINED,
     EXTENSION_AFTER,
@@ -82,6 +83,14 @@ _NUMBER = re.compile(
 _LONGEST = 48
 """Characters that hold the first seven digits of a number."""
 
+_MARKED_LETTERS = re.compile(rb"000 {1,2}(?:000 )?AA")
+_LETTERED = re.compile(
+    r"(?<![\w$€£.,+-])(?:\+?1[ .-])?(?:\(8(?:00|[2-8]{2})\) ?|8(?:00|[2-8]{2})-|(?<=1[ .-])800[ .])"
+    r"(?P<letters>(?:[0-9]{3}-)?[A-Z]{2,}(?:-?[A-Z0-9]+){0,3})(?![\w-])"
+)
+_LETTERS = range(7, 12)
+"""Digits and letters behind the code of a free number."""
+
 _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
 _EXTENSION = re.compile(
@@ -110,11 +119,17 @@ _NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
 _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
-_LINKED = re.compile(r"[?&](?:phone|tel|mobile|number)=\Z")
+_LINKED = re.compile(r"(?:[?&](?:phone|tel|mobile|number)=(?:%2B)?|\bt\.me/)\Z")
 """A link that calls or writes to a number: `api.whatsapp.com/send?phone=`."""
 
 _PARAMETER = re.compile(r"=(?:\+|%2B)?\Z")
 _CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
+_FEWEST_DIALLED = 10
+"""Digits of a number on a channel of an exchange; an extension has fewer."""
+
+_SEGMENT_BEFORE, _SEGMENT_AFTER = re.compile(r"\bCOM\+\+?\Z"), re.compile(r":(?:TE|FX|AL|CA)\b")
+"""A number in a message of EDIFACT: `COM+0408…:FX'`."""
+
 _ADDRESS_OF_CALL = re.compile(r"\bsips?:\Z")
 _MESSENGER = re.compile(r"@(?:s\.whatsapp\.net|c\.us)\b")
 """What parts a number from its server in SIP (RFC 3261) and in WhatsApp."""
@@ -198,6 +213,21 @@ def find_phone_numbers(
             yield span
 
 
+def find_lettered_numbers(text: str, encoded: bytes, marks: bytes) -> Iterator[tuple[int, int]]:
+    """Places of North America's free numbers with letters for digits: `1-800-FLOWERS`.
+
+    `encoded` is `text` in UTF-8, and `marks` its bytes by `mark_bytes`.
+    """
+    places = [match.start() for match in _MARKED_LETTERS.finditer(marks)]
+    for place in to_character_offsets(text, encoded, places) if places else ():
+        match = _LETTERED.search(text, max(0, place - 4), place + 20)
+        if match is None:
+            continue
+        letters = match["letters"].replace("-", "")
+        if len(letters) in _LETTERS and len(set(re.sub("[0-9]", "", letters))) > 2:
+            yield match.span()
+
+
 def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run cut where one number ends and the next begins: no piece of fewer digits than one."""
     hours = _HOURS.match(text, start, end)
@@ -221,6 +251,8 @@ def _find_number(
     first, last = match.start(), match.start() + len(written)
     if written[0] == "(" and written.count("(") > written.count(")"):
         first += 1
+    if text.startswith("COM+", first - 3) and written[1] != "+":  # The sign of a segment.
+        first, written = first + 1, written[1:]
     if not FEWEST_DIGITS <= len("".join(_GROUP.findall(written))) <= MOST_DIGITS:
         return None
     extension = _EXTENSION.match(text, last)
@@ -247,6 +279,9 @@ def _find_number(
     named = (
         named_before
         or _MESSENGER.match(text, last) is not None
+        or _SEGMENT_AFTER.match(text, last) is not None
+        or _is_linked(text, first)
+        or _is_dialled(text, first, written)
         or _is_named_otherwise(text, first, last, previous)
     )
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
@@ -280,15 +315,30 @@ def _is_cell(text: str, start: int, written: str) -> bool:
 def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
     """Whether a number may follow right after a letter, or after the `=` of a field."""
     if touching.endswith("="):
-        if _LINKED.search(text, max(0, start - 16), start):
+        if _is_linked(text, start):
             return True
         return (
             written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
         )
-    if touching.endswith("/"):  # A channel of a telephone exchange: `PJSIP/+4930…`.
-        is_abroad = written[:1] == "+" or _EXIT.match(written) is not None
-        return is_abroad and _CHANNEL.search(text, max(0, start - 34), start) is not None
+    if touching.endswith("/"):
+        return _is_dialled(text, start, written) or _is_linked(text, start)
+    if touching.endswith("+"):
+        return _SEGMENT_BEFORE.search(text, max(0, start - 5), start) is not None
+    if touching.endswith("B"):
+        return _is_linked(text, start)
     return _ABROAD.match(written) is not None and touching.isalpha()
+
+
+def _is_linked(text: str, start: int) -> bool:
+    """Whether a link that calls or writes to a number ends before it."""
+    return _LINKED.search(text, max(0, start - 16), start) is not None
+
+
+def _is_dialled(text: str, start: int, written: str) -> bool:
+    """Whether a number stands after a channel of a telephone exchange: `PJSIP/+4930…`."""
+    if written[:1] != "+" and len(_DIGIT.findall(written)) < _FEWEST_DIALLED:
+        return False
+    return _CHANNEL.search(text, max(0, start - 34), start) is not None
 
 
 def _is_named_before(text: str, start: int) -> bool:
@@ -469,7 +519,7 @@ def _is_written_in(region: str, written: str, groups: list[str]) -> bool:
     if not _plan(region).fullmatch("".join(groups)):
         return False
     number = _parse_number(written, region)
-    if number is None or not phonenumbers.is_valid_number_for_region(number, region):
+    if number is None or not phonenumbers.is_valid_number(number):
         return False
     national = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
     known = _GROUP.findall(national)

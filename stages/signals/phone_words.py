@@ -79,7 +79,7 @@ def _within(name: str) -> str:
 
 
 _SEPARATORS = r"[\s.,:;?!=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
-_SET_OFF = r"`|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp;|\\t"
+_SET_OFF = r"`|[=-]>|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp;|\\t"
 """Markup between a name and its number."""
 
 _EDGE_BEFORE = rf"(?<!{_PART})(?<!@)(?<!<(?=(?-i:PHONE>)))"
@@ -94,7 +94,7 @@ _SMALL_WORDS = (
 )
 
 NAMED_BEFORE = re.compile(
-    rf"(?:{_EDGE_BEFORE}(?:{_WORD_NAMES})(?:\(s\))?|{_WITHIN})"
+    rf"(?:{_EDGE_BEFORE}(?:{_WORD_NAMES})(?:\(s\)|[ _]?[1-4](?=[=:.)\"'\]]))?|{_WITHIN})"
     r"(?:号码|號碼|番号|同号|同步|号|번호)?[はへにを為为是은는]?(?:;[\w=,;\"-]{1,40}:)?"
     rf"{_SMALL_WORDS}{{0,4}}"
     rf"(?:{_SEPARATORS}|{_SET_OFF}){{0,6}}(?:(?<= )@ ?|(?<==)%2B)?\Z",
@@ -106,8 +106,9 @@ Also the parameters of a vCard (`TEL;TYPE=home:`), and the plus of a link (`phon
 """
 
 TAGGED_BEFORE = re.compile(
-    r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile|cell|fax"
-    r"|whatsapp)(?:[_-]?(?:no|number|nr))?"
+    r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile?|cell|fax|whatsapp|handy|gsm"
+    r"|m[oó]vil|t[eé]l[eé]fono?|celular|(?<![^\W_])cel|contact[_-]?(?=n)|msisdn)"
+    r"(?:[_-]?(?:no|number|nr|num|nummer))?"
     r"(?:[\"'][^<>\n]{0,60})?>\s{0,4}(?:<[^<>\n]{0,40}>\s{0,4}){0,2}\Z",
     re.IGNORECASE,
 )
@@ -115,7 +116,8 @@ TAGGED_BEFORE = re.compile(
 
 NAMED_AFTER = re.compile(
     rf"[ \u00a0,]{{0,2}}(?:[-\u2013\u2014] ?)?"
-    rf"(?:\((?:{_WORD_NAMES}|home|work|office|privat|dienstlich|private|[hmwcof])\.?[ )/,]"
+    rf"(?:\((?:{_WORD_NAMES}|home|work|office|privat|dienstlich|private|hp|day|eve"
+    r"|evenings?|[hmwcof])\.?[ )/,]"
     rf"|(?:office|fax|mobile|mobil|cell|cel|phone|tel|handy|whatsapp|gsm|telefon|móvil|portable)\b"
     r"(?![ \t]{0,3}[.:]?[ \t]{0,3}[+(0-9]))",
     re.IGNORECASE,
@@ -133,7 +135,9 @@ LETTERED_BEFORE = re.compile(
 """A letter that names it: `T 030 …` at the beginning of a line or of a part of it."""
 
 FIELD_BEFORE = re.compile(
-    r"(?:\b|_)(?:to|from|dst|dest|recipient|sender|cli|ani|did)[\"']?\s?[=:]\s?[\"']?\Z"
+    r"(?:\b|_)(?:to|from|dst|dest|src|source|recipient|sender|cli|ani|did|call(?:er|ed|ing|ee)"
+    r"|orig(?:in|inator)?|destination|[ab]_?n(?:um|umber|o))[\"']?\s?[=:]\s?[\"']?\Z"
+    r"|\b(?:caller[ _-]?id(?:name)?|clid|from)[\"']?\s?[=:]\s?[^\n0-9<>]{1,40}<\Z"
     r"|\b(?:otp|pin|codes?|sms|text|message) (?:was |has been |is )?sent to (?:the number )?\Z",
     re.IGNORECASE,
 )
@@ -210,12 +214,12 @@ TALK_AFTER = re.compile(
 OTHER_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?<![.@-])(?:{_pattern(_words('other'))}"
     r"|(?!tele|ruf|handy|mobil|fax|not|festnetz|service|hotline)\w{2,20}(?:nummer|nr|numer)"
-    r"|(?!tele|ruf|handy|mobil|fax|not|kontakt|phone)[^\W\d_]{2,20}-(?:nr|nummer|no|number|code))"
+    r"|(?!tele|ruf|handy|mobil|fax|not|kontakt|phone)[^\W\d_]{2,20}\.?-(?:nr|nummer|no|number|code))"
     rf"(?:[ .-]{{0,2}}(?:{_NUMBER_WORDS})){{0,2}}(?:[. ]{{1,2}}(?-i:[A-Z]{{2}}))?"
     r"|(?:booking|reserv\w{0,8}|réservation|prenotazione|rezerv\w{1,5}|buchung\w{0,8}|confirmation)"
     r"[ _.-]{0,2}(?:number|no|nr|n°|nº|č|ref|reference|code|#)"
     r"|(?:numero|codice) (?:prenotazione|cliente)|numer klienta|rendelési szám|mã (?:số|khách hàng)"
-    r"|(?:каталожный|складской) номер|n\. ordine|kode booking"
+    r"|(?:каталожный|складской) номер|n\. ordine|kode booking|đơn hàng"
     r"|(?:support|contact|kontakt|call|service|message|msg|sms)"
     r"[ _.-](?:id|ref|reference|code|tag|case)"
     rf"|{_within('other_within')})"
@@ -225,8 +229,10 @@ OTHER_BEFORE = re.compile(
 """A word right before a number that names something else."""
 
 CHAINED = re.compile(
-    r"(?:[\s,;/&|•·*+\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a"
-    r"|nebo"
-    r"|bzw\.?|и|или|та|або|ve|veya|dan|atau|hoặc|και|ή|또는)\b|或|和|または|と|、|，){1,6}"
+    r"(?:[ \u00a0]?\([^()0-9<>\n]{1,24}\))?"
+    r"(?:[\s,;/&|•·*+،\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a"
+    r"|nebo|alebo|ali|ili|vagy|és|sau|și|tai|ja|või|vai|un|ir|arba|albo|oraz|bzw\.?|и|или|та|або"
+    r"|ve|veya|və|yaxud|yoki|dan|atau|hoặc|và|και|ή|또는|및|أو|او|و|یا|או|ו|या|और|বা|অথবা)(?!\w)"
+    r"|或|和|または|と|、|，|หรือ|และ){1,6}"
 )
 """What stands between two numbers that one word names."""

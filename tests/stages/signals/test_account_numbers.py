@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from stages.signals.account_numbers import is_card
+from stages.signals.card_networks import is_card
 from stages.signals.personal_data import find_personal_data
 
 
@@ -106,9 +106,9 @@ CARDS = {
     "30569309325908": "Diners Club",
     "6011000920139429": "Discover",
     "3530111363300003": "JCB",
-    "6200000030000009": "UnionPay",
-    "6759649826438453": "Maestro",
-    "4917610000000000003": "Visa of 19 digits",
+    "6200410030720003": "UnionPay",
+    "6759649826438461": "Maestro",
+    "4917610050800300004": "Visa of 19 digits",
 }
 
 
