@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.device_logins import DEVICE_SHAPES
 from stages.signals.literals import Literals, Pairs
 from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
@@ -19,6 +20,7 @@ from stages.signals.secret_values import (
     is_grouped,
     is_password,
     is_phrase,
+    is_placeholder,
     is_strong_password,
 )
 
@@ -122,7 +124,7 @@ _STATEMENTS = _shapes(
     **{
         "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})?(?: /user:\S{1,40})?"
         r" [\"']?(?P<sure>[^\s\"'`<>|/]{6,64})",
-        "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
+        "identified": rf"identified (?:with \w+ )?by {_SURE}",
         "securestring": rf"securestring (?:-String )?(?!-[A-Za-z]){_SURE}",
         "login": (
             rf"(?<!no)login(?:{_STATED}|(?<=[^\w/]/login) (?P<of_user>[^\s=\"'`<>|]{{8,64}})"
@@ -312,9 +314,11 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
 )
 """The same, searched only in a text that has what all of a group have."""
 
+_DEVICES = _shapes(**DEVICE_SHAPES)
 _OF_CALLS, _OF_COMMANDS = "a call with a literal", "a flag"
 _GATED_SHAPES = [
     *(("", *one) for one in _STATEMENTS),
+    *(("", *one) for one in _DEVICES),
     *((gate, *one) for gate, gated in _GATED for one in gated),
     *((_OF_CALLS, *one) for one in _CALLS),
     *((_OF_COMMANDS, *one) for one in _COMMANDS),
@@ -404,12 +408,14 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     group = match.lastgroup or "sure"
     begin = match.start(group)
     is_quoted = text[begin - 1] in "\"'"
-    value = match[group] if is_quoted else cut_bare(match[group])
+    value = match[group] if is_quoted or group == "exact" else cut_bare(match[group])
     after = text[begin + len(value) : begin + len(value) + 1]
-    if is_quoted and after not in ('"', "'", "\\"):
+    if is_quoted and group != "exact" and after not in ('"', "'", "\\"):
         return
     is_loose = group in _LOOSE_GROUPS
     is_found = is_password(value) and (not is_loose or is_strong_password(value))
+    if group == "exact":
+        is_found = not is_placeholder(value)
     is_found = is_found or is_grouped(value)
     is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]

@@ -25,12 +25,12 @@ ENGLISH = (
 )
 FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
-    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl](?:o|em)|hesl[oa]|jelsz[óo]\w{0,3}"
+    r"|senhas?|парол[ьяеюиа]\w{0,3}|密码|密碼|口令|パスワード|暗証番号|has[łl](?:o|em)|hesl[oa]|jelsz[óoa]\w{0,3}"
     r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
     r"|[şs]ifre(?:si|m|niz)?"
     r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
     r"|패스워드"
-    r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
+    r"|mật khẩu|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
     r"|(?<![a-z])geslo|contrasenya|contrasinal|pasahitza|kodeord|parool|slaptažod\w{1,4}"
     r"|lykilorð(?:ið)?"
     r"|[wv]agwoord|fjalëkalim\w{0,2}|neno la siri|laluan|пасс(?!\w)|құпия ?сөз"
@@ -39,8 +39,16 @@ FOREIGN = (
     r"|գաղտնաբառ"
     r"|c(?:ode|[óo]digo|odice) (?:d[ue]l? )?wi-?fi|(?:wi-?fi|wlan)[ -]code"
     r"|network key|(?:wlan-|sicherheits)schlüssel|cl[ée] de s[ée]curit[ée]|kenncode|code secret"
-    r"|nywila|(?<![a-z])parol(?=\s?:)|(?<![a-z])lösen(?=:)|kode wi-?fi"
+    r"|nywila|(?<![a-z])parol(?=\s?:)|(?<![a-z])lösen(?=:| till | är )|kode wi-?fi"
     r"|c[óo]digo de acces?s?o|toegangscode|codice d['’]accesso|kod dostępu"
+    r"|šifr[aeuo]m?|(?<![a-z])sifra(?=[ :])|zapork\w{1,2}|nenosiri|нууц үг|maxfiy so.?z|[şs]ifrə"
+    r"|koden?(?= til )|รหัส(?:ผ่าน)?(?: ?wi-?fi)?|(?<!\w)mk(?= wi-?fi)|پسورد|(?<![a-z])ww(?=:)|гасло"
+    r"|暗号化キー|セキュリティキー|net(?:work)? ?key|(?:(?<=pre)|(?<=pre[- ]))shared[ -]key|klju[čc](?=[ :])|ключ безопасности"
+    r"|ключ (?:сети|wi-?fi)|hálózati kulcs|klucz (?:sieci|zabezpiecze[nń])|güvenlik anahtarı|losenord"
+    r"|(?<=motde)passe|aðgangsorð|pasvort\w|modpas|salas[õo]na|кодовое слово|кодове слово"
+    r"|сырсөз|серсүз|લ?પાસવર્ડ|ਪਾਸਵਰਡ|പാസ്‌?വേഡ്|ಪಾಸ್‌?ವರ್ಡ್|මුරපදය|የይለፍ ቃል|ពាក្យសម្ងាត់|ລະຫັດ(?:ຜ່ານ)?"
+    r"|စကားဝှက်|açar söz|cyfrinair|(?<![a-z])gesla|heslom|chiave (?:del |della )?(?:wi-?fi|rete)"
+    r"|كلمة سر|رمز (?:الواي|واي|المرور)|网络密钥|網路金鑰|(?<=[:>] )mima|(?<=[$ ])mima(?= ?=)"
     r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
@@ -54,7 +62,7 @@ HINTS = ("pass", "pw", "psk", "psw", "p/w", "htwoord", "secret")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
 _HINTS_OF_LANGUAGES = (
-    "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifre|"
+    "é=mdp|ü=nnwort|ñ=contrase|ó=clave|ã=senha|è=parol|ě=heslo|ł=hasł|ł=haslo|ş=şifr|"
     "ş=sifre|ø=adgangsk|ä=salasan|ö=lösenord|ó=jelsz|п=парол|л=лозинк|密=密码|密=密碼|"
     "口=口令|パ=パスワード|暗=暗証番号|비=비밀번호|비=비번|암=암호|패=패스워드|κ=κωδικ|"
     "ك=كلمة|ס=סיסמ|\0=code word|\0=codeword|\0=pasword|\0=psswd|é=code wifi|é=code wi-fi|"
@@ -66,7 +74,12 @@ _HINTS_OF_LANGUAGES = (
     "პ=პაროლი|գ=գաղտնաբառ|ó=código|\0=codigo|\0=codice|\0=wifi code|\0=wi-fi code|"
     "\0=wlan-code|\0=network key|ü=wlan-schl|ü=sicherheitsschl|é=clé de s|\0=kenncode|"
     "\0=toegangscode|\0=code secret|ę=kod dost|к=код доступа|\0=nywila|ö=lösen|"
-    "\0=kode wi"
+    "\0=kode wi|š=šifr|\0=sifra|\0=zapork|\0=nenosiri|ү=нууц|\0=maxfiy|\0=kode|ร=รหัส|á=mk wi|"
+    "پ=پسورد|\0=ww:|г=гасло|暗=暗号化|セ=セキュリティキー|\0=shared key|\0=shared-key|č=ključ|"
+    "\0=kljuc|к=ключ |á=hálózati k|\0=klucz |ü=güvenlik a|\0=losenord|ð=aðgangsor|\0=pasvort|"
+    "\0=modpas|õ=salasõna|к=кодов|ө=сырсөз|ү=серсүз|પ=પાસવર્ડ|ਪ=ਪਾਸਵਰਡ|പ=പാസ്|ಪ=ಪಾಸ್|"
+    "ම=මුරපදය|የ=የይለፍ|ព=ពាក្យស|ລ=ລະຫັດ|စ=စကားဝှက်|ç=açar s|\0=cyfrinair|\0=gesla|è=chiave|"
+    "\0=chiave del wifi|ك=كلمة سر|网=网络密钥|網=網路金鑰|\0=mima"
 )
 FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""

@@ -52,6 +52,7 @@ from stages.signals.secret_values import (
     is_phrase,
     is_strong_password,
 )
+from stages.signals.told_passwords import find_told_pairs, find_told_passwords
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
@@ -109,14 +110,16 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
     """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
+        lowered = text.replace("İ", "i").lower()
+    if len(lowered) != len(text):
         lowered = text
     folded = fold_case(pairs)
     for hint in _choose_hints(lowered, folded):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
-            if match is not None:
-                yield from _read_password(text, match)
+            joined = list(_read_password(text, match)) if match is not None else []
+            yield from joined
             if text.startswith("passwd --stdin", place) or (
                 match is None
                 and (lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place))
@@ -128,8 +131,11 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
             name = _ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
+                if not joined:
+                    yield from find_told_passwords(text, place, name.end())
             place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered, folded)
+    yield from find_told_pairs(text)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
             if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
@@ -186,6 +192,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     if match["short"] and not _may_be_short(text, match):
         return
+    if text[start - 1 : start] == "1" and not match["firm"]:  # 1Password, a manager of passwords.
+        return
     if match["plain"] is not None and _COMMAND.search(text, max(0, start - 6), start + 7):
         return
     if (
@@ -218,7 +226,10 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
     if stored is not None:
         value = value[stored.end() :]
-    if "==" in (match["firm"] or "").replace("!", "=") and _DIGEST.fullmatch(value):
+    if _DIGEST.fullmatch(value) and (
+        "==" in (match["firm"] or "").replace("!", "=")
+        or _HASH_OF.search(text, max(0, start - 40), start)
+    ):
         return
     if is_grouped(value) or _is_accepted(text, match, value):
         yield Span(begin, begin + len(value), "password", "<secret:password>")
@@ -226,6 +237,11 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
 """What a program compares the hash of a password with."""
+
+_HASH_OF = re.compile(
+    r"(?:hash|md5|sha-?[0-9]{1,3}|digest|ntlm|checksum|prüfsumme|хеш|хэш|empreinte|somme)\W[^\n]{0,30}\Z",
+    re.IGNORECASE,
+)
 
 _COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
 """The command takes the name of a user: `sudo passwd ann`."""

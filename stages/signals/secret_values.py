@@ -88,11 +88,14 @@ _CODE = re.compile(
     r"|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
     r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen"
     r"|stellig\w*)?)"
-    r"(?:-\w+)?\Z",
+    r"(?:-(?!(?<=[0-9]-)(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year"
+    r"|time|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column|pixel"
+    r"|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit|chiffre|lettre)\w*)"
+    r"[A-Za-z]{5,})\w+)?\Z",
     re.IGNORECASE,
 )
 _HASH = re.compile(
-    r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
+    r"\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _NO_VALUE = re.compile(
     r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
@@ -311,7 +314,7 @@ _NO_PASSWORD = re.compile(
     r"store|stored|manager|dialog|button|screen|page|view|model|schema|validator|"
     r"element|control|component|handler|callback|function|ref|base|basic|digest|"
     r"bearer|copy|paste|here|there|above|below|siehe|unten|oben|voir|ver|vea|"
-    r"vedi|abajo|onder|patrz|zie",
+    r"vedi|abajo|onder|patrz|zie|\w*schlüssel\w*|vorhanden|present|présent",
     re.IGNORECASE,
 )
 """Words of forms, code and documentation: a value with one of them names something else."""

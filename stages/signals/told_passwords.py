@@ -1,0 +1,328 @@
+"""Passwords that prose tells: near a word for passwords, and with the shape of a password.
+
+`passwords.py` reads what a sign or a verb joins to a name. People write more freely (`Root pw
+changed last week, now: …`, `der Anschluss, admin und dann … als Passwort`, an answer in the next
+message of a chat), in every language. Here the value's shape decides, not the words between: the
+tokens behind a name are rated, and the better one stands out of prose, the looser the joint may be.
+A window has a bounded length, so time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stages.signals.outputs import Span
+from stages.signals.secret_values import is_mixed, is_password, is_placeholder, is_strong_password
+
+_REACH, _REACH_BACK = 110, 60
+_NONE, _WEAK, _WORDY, _SURE = range(4)
+"""How far a token stands out of prose: letters with digits inside (`zt9znela7`), a word and a
+number (`tulip1975`), signs inside or a generator's mixture (`Tr4mv4j&17`)."""
+
+_TOKEN = re.compile(
+    r"[!-~\u00c0-\u024f\u0370-\u052f]{6,80}|[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}"
+)
+"""Letters of alphabets and signs; other scripts have no blanks between words and value."""
+
+_OPENING = "([{<\"'`«»“”„‚‘’‹›"
+_CLOSING = ".,;:)]}>\"'`«»“”’‹›"
+_PROSE_QUOTES = "\"'`«»“”„‚‘’‹›「『【"
+
+_SIGN_INSIDE = re.compile(r"[^\W_]{2}[!@#$%^&*+=~?]+[^\W_]|[^\W_]{4}[#$%^&*+=~]+\Z")
+_FOREIGN_SURE = re.compile(
+    r"[^\W\d_]{3,20}[!@#$%^&*+=~?_.-][^\W_]{2,20}[!@#$%^&*+=~?]?|[^\W\d_]{4,20}[0-9]{2,6}[!@#$%^&*+=?]"
+)
+_FOREIGN_WORDY = re.compile(r"[^\W\d_]{4,20}[_.-]?[0-9]{2,6}|[0-9]{2,6}[_.-]?[^\W\d_]{4,20}")
+_HANGUL = re.compile(r"[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}")
+_NUMBER_FIRST = re.compile(
+    r"(?!(?:19|20)[0-9]{2}[-_][a-z])[0-9]{2,4}[-_.]?[A-Za-z]{5,16}[0-9]{0,2}"
+    r"|[0-9]{4}-[A-Za-z]{5,16}"
+)
+_LETTERS_AND_DIGITS = re.compile(r"(?=[a-z]{0,9}[0-9]{1,4}[a-z])[a-z0-9]{8,20}")
+_DIGITS_INSIDE = re.compile(r"[a-z][0-9]+[a-z]|[0-9][a-z]+[0-9]")
+
+_OTHER = re.compile(
+    r"://|www\.|\A[./~\\$%&-]|\w/\w|\\|[<>{}|\"`();,]|%\Z|%[0-9A-F]{2}|\w=\w{1,40}&|\A\w+=[\w.]+\Z|=="
+    r"|@[A-Za-z][\w-]*(?:\.|\Z)|&[a-z]{2,6}\b;?|\A[a-z_]\w*(?:\.[a-z_]\w*)+\Z|\A#"
+    r"|\A(?:ctrl|alt|shift|cmd|win|strg|fn)\+|\+\+|\A[\d.,:+-]+\Z|\A0x"
+    r"|\A[0-9a-f]{8}-[0-9a-f-]{13,}\Z|\A[0-9a-fA-F]{16,}\Z"
+    r"|(?:\A|[-_.@])v?[0-9]+\.[0-9]+(?:\.[0-9]+|[a-z]|\Z)"
+    r"|(?:[a-z0-9-]+\.)+(?:com|net|org|io|edu|gov|dev|app|info|[a-z]{2})\Z"
+    r"|\.(?:py|js|ts|txt|zip|rar|html?|php|json|ya?ml|xml|csv|pdf|docx?|xlsx?|png|jpe?g|exe|sh|cfg"
+    r"|conf|ini|log|md|sql|java|go|rb|c|h|cpp|cs|key|pem|crt|kdbx?|7z|gz|tar|iso|img)\Z",
+    re.IGNORECASE,
+)
+"""Addresses, paths, options, fields, entities, calls, key strokes, numbers, versions, files."""
+
+_PRODUCT = re.compile(
+    r"(?:windows|win|server|office|ubuntu|debian|fedora|centos|android|iphone|ipad|python|galaxy"
+    r"|nokia|playstation|exchange|outlook|excel|access|word|visual|studio|sqlserver|oracle|firefox"
+    r"|chrome|macos|opensuse|user|admin|guest|test|host|node|client|version|build|release|ticket"
+    r"|issue|room|page|step|chapter|section|figure|table|level|line|port|case|error|code|bug|item"
+    r"|question|answer|part|file|image|photo|video|livebox|freebox|fritz|box|speedport|netgear"
+    r"|linksys|vodafone|movistar|orange|wlan|wifi|telekom|telefonica|dlink|tplink|asus|base|sha|md"
+    r"|utf|keepassxc?|password|lastpass|bitwarden|january|february|march|april|june|july|august"
+    r"|september|october|november|december|january|python|request|param|value|field|var|arg|func"
+    r"|number|digits|char|characters)[a-z]{0,2}[-_. ]?[0-9.]{1,6}[!?]?",
+    re.IGNORECASE,
+)
+"""What a word and a number name more often than a password."""
+
+
+def rate(value: str) -> int:
+    """How far a token stands out of prose as a password: from `_NONE` to `_SURE`."""
+    if not 6 <= len(value) <= 64 or _PRODUCT.fullmatch(value):
+        return _NONE
+    if not value.isascii():
+        return _rate_foreign(value)
+    if _OTHER.search(value):
+        return _NONE
+    if is_strong_password(value):
+        if is_mixed(value) or _SIGN_INSIDE.search(value):
+            return _SURE
+        return _WORDY
+    if not is_password(value):
+        return _NONE
+    if _NUMBER_FIRST.fullmatch(value):
+        return _WORDY
+    is_drawn = _LETTERS_AND_DIGITS.fullmatch(value) and _DIGITS_INSIDE.search(value)
+    return _WEAK if is_drawn else _NONE
+
+
+def _rate_foreign(value: str) -> int:
+    """The same of a word with letters outside ASCII."""
+    if is_placeholder(value) or not any(map(str.isdecimal, value)):
+        return _NONE
+    if _HANGUL.fullmatch(value):
+        return _WORDY
+    if value.isalnum():
+        return _WORDY if _FOREIGN_WORDY.fullmatch(value) else _NONE
+    return _SURE if _FOREIGN_SURE.fullmatch(value) else _NONE
+
+
+_BARRIER = re.compile(
+    r"[{}<\\$|;]|\(\)|[\w)]\(\w|==|::|=>|&&|\.\w+\(|[.!?][ \t]{1,3}(?=[A-ZÀ-ÞА-Я][^\n]{0,200})"
+    r"|\b(?:must|should|shall|least|minimum|min|length|long|characters?|chars?|hash|hash(?:es|ed)"
+    r"|sha-?[0-9]{1,3}|md5|digest|encrypted|encryption|e\.g|example|examples|policy|policies"
+    r"|manager|generator|strength|rules?|format|version|upgrade|function|method|class|parameter"
+    r"|argument|例如|比如|variable|option|mindestens|zeichen|caract[eèé]r\w{0,3}|recovery|algorithm|cipher"
+    r"|import|return|def|const|var|let|module|package|plugin|api|commit|bug|issue)\b"
+    r"|\n[^\S\n]*\n",
+    re.IGNORECASE,
+)
+"""What ends the reach of a name: code, rules about passwords, a new sentence."""
+
+_NO_NAME_BEFORE = re.compile(r"[\w.$/\\@<-]\Z")
+_COMPOUND = re.compile(r"[^\W\d_]{2}-?\Z")
+_WITHOUT = re.compile(
+    r"\b(?:no|without|ohne|sans|sin|senza|sem|bez|kein\w{0,2}|zonder|utan|uten|uden|без|any|every)"
+    r"\s\Z",
+    re.IGNORECASE,
+)
+_NO_NAME_AFTER = re.compile(
+    r"[\w$(\[/\\@#.*]|-[a-z]|=[^=]|[\"'](?:[\]):,]|\s?[=:])|\s?[:=]=", re.IGNORECASE
+)
+_JOINED = re.compile(
+    r"(?:[:=→➜➡⇒>՝：]|[-–—]>?|\.{2,}|\b(?:is|are|was|be|now|still|it['’]?s|ist|lautet|war|jetzt|nun|est"
+    r"|sera|c['’]est|c['’]était|était|es|era|ahora|é|è|ora|adesso|agora|jest|to|teraz|je|er|är|nu"
+    r"|nå|on|van|este|acum|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
+    r"|هي|هو|היא|use|try|used|become|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
+    r")[\"'`*«“„‚‘‹「『【:\s(]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""What may stand right before a value: a sign or a verb."""
+
+_CHANGED = re.compile(
+    r"(?:chang|reset|set|updat|rotat|switch|ge[äa]nder|setzt|umgestellt|wechs|modifi|remplac|cambi"
+    r"|mud(?:ou|ei|ad)|troqu|alter|zmien|změn|zmen|promij|bytt|ändr|skift|wijzig|verander|vaihd"
+    r"|megvált|schimb|değiş|измен|смен|помен|змін|зміни|αλλ|ganti|diubah|đổi)\w{0,10}"
+    r"[^\n]{0,40}\s(?:to|auf|zu|in|à|a|en|por|para|pra|con|per|na|til|till|naar|på|на|σε|jadi"
+    r"|menjadi|thành|la|op|från|from|von|de|da|z|с)[\"'`*«“„\s]{0,3}\Z",
+    re.IGNORECASE,
+)
+_OF_OTHER = re.compile(
+    r"(?:\b(?:for|user(?:name)?|account|on|at|with|in|by|of|from|host|server|ssid|network|netzwerk"
+    r"|réseau|red|rede|rete|сеть|named?|called|login|model|via|für|bei|von|vom|pour|sur|de|del|du"
+    r"|do|da|en|em|to|zum|til|for|на|в|для|от|la|le|el|il|the|der|die|das|den|een|het|my|your|our"
+    r"|benutzer|usuario|usuário|utilisateur|utente|пользовател\w|id|and|or|und|et|y)"
+    r"[\"'`*«“„:\s]{1,4}|[/@])\Z",
+    re.IGNORECASE,
+)
+"""What a token with a word and a number is named by, if not by the word for passwords."""
+
+_ASKED = re.compile(r"[?？:：。…]\s*\n|\A\s*\n|\A[^\n.]{0,60}\n")
+_ANSWERED = re.compile(
+    r"\n(?:[^\n]{0,44}[:>]|[ \t>*-]*|[^\n]{0,30}\b(?:it(?:['’]?s| is| was)|its|try|use|is|was|es|est"
+    r"|ist|é|è|is|this|:)\b:?)[\s\"'`*«“„]{0,3}\Z",
+    re.IGNORECASE,
+)
+_WORDS_BETWEEN, _LETTERS_BETWEEN = 4, 32
+
+
+def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
+    """Values near the word for passwords in [start, end), behind it and before it."""
+    before = text[max(0, start - 3) : start]
+    is_verb = text[start:end].lower() == "pass"
+    if _NO_NAME_BEFORE.search(before) and not _COMPOUND.search(before):
+        return
+    if _WITHOUT.search(text, max(0, start - 10), start):
+        return
+    if before.endswith("1") or _NO_NAME_AFTER.match(text, end):
+        return
+    found = _find_behind(text, end, is_verb)
+    if found is not None:
+        yield Span(*found, "password", "<secret:password>")
+        second = _SECOND.match(text, found[1])
+        if second is not None:
+            place = _trim(text, *second.span("token"))
+            if rate(text[slice(*place)]) > _WEAK:
+                yield Span(*place, "password", "<secret:password>")
+        return
+    found = _find_before(text, start)
+    if found is not None:
+        yield Span(*found, "password", "<secret:password>")
+
+
+_SECOND = re.compile(
+    r"[\"'`»”*]{0,2} (?:to|->|→|zu|auf|in|a|à|na|til|till|на|or|oder|ou|o)"
+    r" (?P<token>[\"'`«“„*]{0,2}[!-~]{6,80})"
+)
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place of a token without quotes, brackets and the sign of the sentence around it."""
+    while start < end and text[start] in _OPENING:
+        start += 1
+    while text.startswith("**", start):
+        start += 2
+    for quote in "\"'`»”’":
+        close = text.find(quote, start, end)
+        if close > start + 5 and text[start - 1 : start] in _PROSE_QUOTES:
+            end = min(end, close)
+    while end > start and text[end - 1] in _CLOSING:
+        end -= 1
+    while text.endswith("**", start, end):
+        end -= 2
+    return start, end
+
+
+def _find_behind(text: str, end: int, is_verb: bool) -> tuple[int, int] | None:
+    """The first token behind a name that is a password by its shape and what joins it."""
+    limit = min(len(text), end + _REACH)
+    line_end = text.find("\n", end, limit)
+    if line_end >= 0:
+        second = text.find("\n", line_end + 1, limit)
+        limit = second if second >= 0 else limit
+    stop = _BARRIER.search(text, end, limit)
+    last = stop.start() if stop else limit
+    for token in _TOKEN.finditer(text, end, min(len(text), limit + 64)):
+        if token.start() > last or token.start() >= limit:
+            return None
+        place = _trim(text, *token.span())
+        rating = rate(text[slice(*place)])
+        if rating and _is_joined(text, end, place, rating, is_verb):
+            return place
+    return None
+
+
+def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb: bool) -> bool:
+    """Whether what is between a name and a token lets it be the name's value."""
+    between = text[end : place[0]]
+    if "\n" in between:
+        asks = _ASKED.search(between) is not None
+        if rating == _SURE:
+            return asks
+        return (
+            asks
+            and rating == _WORDY
+            and _ANSWERED.search(between) is not None
+            and (_WHOLE.match(text, place[1]) is not None)
+        )
+    if rating == _SURE:
+        return True
+    if _JOINED.search(between) or _CHANGED.search(between):
+        return True
+    if is_verb:
+        return False
+    if rating == _WEAK and not between.strip():
+        return _WHOLE.match(text, place[1]) is not None
+    is_quoted = text[place[0] - 1] in _PROSE_QUOTES
+    if is_quoted and _OF_OTHER.search(between) is None:
+        return True
+    return (
+        rating == _WORDY
+        and len(between) <= _LETTERS_BETWEEN
+        and len(between.split()) <= _WORDS_BETWEEN
+        and "," not in between
+        and _OF_OTHER.search(between) is None
+    )
+
+
+_WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")
+_NAMED_AFTER = re.compile(
+    r"[\"'`*»”)]{0,3},? (?:as|als|como|comme|come|som|jako|как|як|is|was|ist|war|c['’]est|est|es|era|é"
+    r"|è|jest|je|er|är|--?|[–—←(])\s?[^\n.;]{0,30}\Z",
+    re.IGNORECASE,
+)
+_REFERS = re.compile(r"\n[ \t]*(?:\(|\^|←|<-|↑)[^\n]{0,40}\Z")
+
+
+def _find_before(text: str, start: int) -> tuple[int, int] | None:
+    """The token before a name: `… als Passwort`, and one alone in the line that a note is about."""
+    begin = max(0, start - _REACH_BACK)
+    begin = text.rfind("\n", begin, start) + 1 or begin
+    note = _REFERS.search(text, max(0, start - _REACH_BACK), start)
+    if note is not None:
+        first = text.rfind("\n", 0, note.start()) + 1
+        line = text[first : note.start()]
+        place = first, first + len(line)
+        return place if rate(line) else None
+    for token in reversed(list(_TOKEN.finditer(text, begin, start))):
+        if token.start() == begin and begin and not text[begin - 1].isspace():
+            return None
+        place = _trim(text, *token.span())
+        after = text[place[1] : start]
+        if _BARRIER.search(after):
+            return None
+        rating = rate(text[slice(*place)])
+        if rating > _WEAK and _NAMED_AFTER.match(after):
+            return place
+    return None
+
+
+_PAIR = re.compile(r"(?: / |/)[\"'`*]{0,2}(?P<value>[!-~]{6,64})")
+_USER = re.compile(r"(?:\A|[\s\"'`*(：:,])[\"'`*]{0,2}[\w.@+-]{2,40}[\"'`*]{0,2}\Z")
+_ADMIN = re.compile(
+    r"(?<![\w./-])(?:admin(?:istrator)?|root|user|guest|sa|pi|ubnt|support|service)\Z", re.I
+)
+_OF_ACCOUNT = re.compile(
+    r"log[ -]?in|log in|log on|account|access|credential|creds|zugang|konto|anmeld|inlog|toegang"
+    r"|identifiant|connexion|compte|accès|acces|usuari|cuenta|utente|credenzial|conta|учётк|учетк"
+    r"|вход|логин|доступ|akun|hesap|giriş|přihl|logowan|dostęp|inloggning|pålogg|belép|kirjaut"
+    r"|계정|로그인|账号|账户|帳號|登录|ログイン|アカウント|tài khoản|تسجيل|\buse\b|\bsign in|router|nas\b|nvr"
+    r"|wi-?fi|server|panel|portal|intranet|vpn|ftp|ssh|admin",
+    re.IGNORECASE,
+)
+"""What a line with a name and its password speaks of."""
+
+
+def find_told_pairs(text: str) -> Iterator[Span]:
+    """Passwords behind the name of a user and a slash: `login: ann / tulip1975`, `admin/Tr4mv4j&`.
+
+    With blanks around the slash the line must speak of an account, unless the token is sure; without
+    them the name is one of an administrator, and the token sure.
+    """
+    slash = text.find("/")
+    while slash >= 0:
+        is_apart = text.startswith(" / ", slash - 1)
+        pair = _PAIR.match(text, slash - is_apart)
+        end = slash - is_apart
+        if pair is not None and (is_apart or _ADMIN.search(text, max(0, end - 14), end)):
+            place = _trim(text, *pair.span("value"))
+            rating = rate(text[slice(*place)])
+            line = text[max(text.rfind("\n", 0, end) + 1, end - 100) : end]
+            if rating >= (_WORDY if is_apart else _SURE) and _USER.search(line):
+                if _OF_ACCOUNT.search(line) and not text.startswith((" /", "/"), place[1]):
+                    yield Span(*place, "password", "<secret:password>")
+        slash = text.find("/", slash + 1)
