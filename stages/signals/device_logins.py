@@ -48,6 +48,8 @@ _HERE_STRINGS = (
 )
 """Commands that read a password from the string after `<<<`."""
 
+_ADMINS = ("admin/", "root/", "user/", "guest/", "administrator/", "support/", "installer/")
+
 _SERVICES = (
     *("netflix", "spotify", "disney", "hulu", "amazon", "gmail", "google", "icloud", "apple id"),
     *("facebook", "instagram", "twitter", "paypal", "ebay", "steam", "github", "gitlab", "dropbox"),
@@ -79,6 +81,7 @@ DEVICE_SHAPES: dict[str, str] = {
     "option ": r"option (?:password|key|psk) [\"'](?P<exact>[^\s\"']{6,63})[\"']",
     "ascii ": rf"(?<=wpa-psk )ascii (?:[07] )?{_SURE}",
     # Wireless networks.
+    "iwconfig ": rf"iwconfig \S{{2,12}} key s:{_SURE}",
     "key found! [ ": r"key found! \[ (?P<exact>[^\s\]]{8,63}) \]",
     "wpa psk: ": r"wpa psk: [\"'](?P<exact>[^\s\"']{8,63})[\"']",
     "<keymaterial>": r"<keymaterial>(?P<exact>[^<\s]{8,63})</",
@@ -112,7 +115,8 @@ DEVICE_SHAPES: dict[str, str] = {
     r"(?P<sure>[^\s'\"\]]{6,64})",
     "[+] ": r"\[\+\] [\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>\S{6,64})",
     "pass show ": rf"pass show [\w./@-]{{3,60}}\r?\n{_LOOSE}{_END}",
-    "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n{_LOOSE}{_END}",
+    "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
+    rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
     "recovery": r"recovery(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     "bitlocker": r"bitlocker(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     "manage-bde": r"manage-bde(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})"
@@ -159,6 +163,13 @@ DEVICE_SHAPES: dict[str, str] = {
     "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
     "<code>": (r"(?<=<td>)<code>(?=[^\s<]{4,60}[#!*@&$%+?])(?P<loose>[^\s<>]{8,64})</code></td>"),
     "login": rf"login\b[^\n:,/]{{0,30}}[:\s,]\s?(?:[\w.:/-]{{3,40}}, )?[\w.@-]{{2,30}}, {_LOOSE}",
+    **{
+        hint: (
+            rf"(?<![\w./-]){hint}(?=[^\s/]{{2,40}}[!#$%^&*+])(?P<loose>[^\s/\"'<>|;,]{{8,64}})"
+            r"(?=[\s,.;)]|\Z)"
+        )
+        for hint in _ADMINS
+    },
     "teamviewer": (
         r"teamviewer[^\n]{0,40}(?:pass\w{0,4}|pw|kennwort|passwort|mdp|contraseña|пароль)[: ]{1,2}"
         r"(?P<sure>[^\s,;]{6,16})"

@@ -112,7 +112,7 @@ GROUPS = r"(?-i:[a-z]{4}(?:[ \u00a0][a-z]{4}){3})(?![\w-])"
 
 _OPEN_QUOTED = (
     rf"(?P<quote>{_QUOTES})(?P<quoted>{GROUPS}(?=(?P=quote))"
-    r"|(?:(?!(?P=quote))[^\s]){6,200})"
+    r"|(?:\\(?P=quote)(?=[A-Za-z0-9])|(?!(?P=quote))[^\s]){6,200})"
 )
 _CLOSED_BY = r"(?:(?P=quote)|[\u201d\u201c\u00bb\u00ab\u2019\u300d\u300f])"
 QUOTED = rf"(?:{_OPEN_QUOTED}{_CLOSED_BY})"

@@ -45,10 +45,11 @@ FOREIGN = (
     r"|koden?(?= til )|รหัส(?:ผ่าน)?(?: ?wi-?fi)?|(?<!\w)mk(?= wi-?fi)|پسورد|(?<![a-z])ww(?=:)|гасло"
     r"|暗号化キー|セキュリティキー|net(?:work)? ?key|(?:(?<=pre)|(?<=pre[- ]))shared[ -]key|klju[čc](?=[ :])|ключ безопасности"
     r"|ключ (?:сети|wi-?fi)|hálózati kulcs|klucz (?:sieci|zabezpiecze[nń])|güvenlik anahtarı|losenord"
+    r"|schlüssel (?:vom|zum|des|für das|fürs|im) (?:wlan|wi-?fi|netz)"
     r"|(?<=motde)passe|aðgangsorð|pasvort\w|modpas|salas[õo]na|кодовое слово|кодове слово"
     r"|сырсөз|серсүз|લ?પાસવર્ડ|ਪਾਸਵਰਡ|പാസ്‌?വേഡ്|ಪಾಸ್‌?ವರ್ಡ್|මුරපදය|የይለፍ ቃል|ពាក្យសម្ងាត់|ລະຫັດ(?:ຜ່ານ)?"
     r"|စကားဝှက်|açar söz|cyfrinair|(?<![a-z])gesla|heslom|chiave (?:del |della )?(?:wi-?fi|rete)"
-    r"|كلمة سر|رمز (?:الواي|واي|المرور)|网络密钥|網路金鑰|(?<=[:>] )mima|(?<=[$ ])mima(?= ?=)"
+    r"|كلمة (?:مرور|سر)|رمز (?:الواي|واي|المرور)|网络密钥|網路金鑰|(?<=[:>] )mima|(?<=[$ ])mima(?= ?=)"
     r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
@@ -79,7 +80,7 @@ _HINTS_OF_LANGUAGES = (
     "\0=kljuc|к=ключ |á=hálózati k|\0=klucz |ü=güvenlik a|\0=losenord|ð=aðgangsor|\0=pasvort|"
     "\0=modpas|õ=salasõna|к=кодов|ө=сырсөз|ү=серсүз|પ=પાસવર્ડ|ਪ=ਪਾਸਵਰਡ|പ=പാസ്|ಪ=ಪಾಸ್|"
     "ම=මුරපදය|የ=የይለፍ|ព=ពាក្យស|ລ=ລະຫັດ|စ=စကားဝှက်|ç=açar s|\0=cyfrinair|\0=gesla|è=chiave|"
-    "\0=chiave del wifi|ك=كلمة سر|网=网络密钥|網=網路金鑰|\0=mima"
+    "\0=chiave del wifi|ك=كلمة |ü=schlüssel |网=网络密钥|網=網路金鑰|\0=mima"
 )
 FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""

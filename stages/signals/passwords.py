@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.listed_passwords import LIST_HINTS, find_listed_passwords, find_told_pairs
 from stages.signals.literals import Literals, Pairs, fold_case
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
@@ -52,7 +53,7 @@ from stages.signals.secret_values import (
     is_phrase,
     is_strong_password,
 )
-from stages.signals.told_passwords import find_told_pairs, find_told_passwords
+from stages.signals.told_passwords import find_told_passwords
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
@@ -103,7 +104,14 @@ _HASHED_BEFORE = re.compile(
 )
 _WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
-_SIGN = re.compile(r"[=:>-]")
+_SIGN = re.compile(r"[=:>\uff1a\uff1d\u055d-]")
+_FROM = re.compile(r"(?: \w{2,12}){1,3} (?:from|von|de|da|z|z|с|från|fra|van) ")
+"""A name whose old value is told before the new one: `password changed from … to …`."""
+
+_OF_USER = re.compile(
+    r"\b(?:user|benutzer|usuario|usuário|utilisateur|utente|пользователя|host|server)\s\Z",
+    re.IGNORECASE,
+)
 
 
 def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
@@ -131,17 +139,23 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
             name = _ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
-                if not joined:
+                if not joined or _FROM.match(text, name.end()):
                     yield from find_told_passwords(text, place, name.end())
             place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered, folded)
     yield from find_told_pairs(text)
+    for number in _LISTS.choose(folded):
+        place = lowered.find(LIST_HINTS[number])
+        while place >= 0:
+            yield from find_listed_passwords(text, place)
+            place = lowered.find(LIST_HINTS[number], place + 1)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
             if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
                 yield from _accept_cell(text, start, end)
 
 
+_LISTS = Literals([hint.encode() for hint in LIST_HINTS])
 _HINTS = Literals([hint.encode() for hint in ASCII_HINTS])
 
 
@@ -226,15 +240,17 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
     if stored is not None:
         value = value[stored.end() :]
+    escaped, value = value, _ESCAPED.sub(r"\1", value)
     if _DIGEST.fullmatch(value) and (
         "==" in (match["firm"] or "").replace("!", "=")
         or _HASH_OF.search(text, max(0, start - 40), start)
     ):
         return
     if is_grouped(value) or _is_accepted(text, match, value):
-        yield Span(begin, begin + len(value), "password", "<secret:password>")
+        yield Span(begin, begin + len(escaped), "password", "<secret:password>")
 
 
+_ESCAPED = re.compile(r"\\([\"'](?=\w))")
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
 """What a program compares the hash of a password with."""
 
@@ -290,6 +306,8 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
+        if _OF_USER.search(match["plain"]):
+            return False
     elif match["verb"] is not None:
         is_sure = match["verb"][0] not in "\"')\u201d" and (
             not match["name"]

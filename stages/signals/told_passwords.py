@@ -16,7 +16,7 @@ from stages.signals.outputs import Span
 from stages.signals.secret_values import is_mixed, is_password, is_placeholder, is_strong_password
 
 _REACH, _REACH_BACK = 110, 60
-_NONE, _WEAK, _WORDY, _SURE = range(4)
+NONE, WEAK, WORDY, SURE = range(4)
 """How far a token stands out of prose: letters with digits inside (`zt9znela7`), a word and a
 number (`tulip1975`), signs inside or a generator's mixture (`Tr4mv4j&17`)."""
 
@@ -71,38 +71,38 @@ _PRODUCT = re.compile(
 
 
 def rate(value: str) -> int:
-    """How far a token stands out of prose as a password: from `_NONE` to `_SURE`."""
+    """How far a token stands out of prose as a password: from `NONE` to `SURE`."""
     if not 6 <= len(value) <= 64 or _PRODUCT.fullmatch(value):
-        return _NONE
+        return NONE
     if not value.isascii():
         return _rate_foreign(value)
     if _OTHER.search(value):
-        return _NONE
+        return NONE
     if is_strong_password(value):
         if is_mixed(value) or _SIGN_INSIDE.search(value):
-            return _SURE
-        return _WORDY
+            return SURE
+        return WORDY
     if not is_password(value):
-        return _NONE
+        return NONE
     if _NUMBER_FIRST.fullmatch(value):
-        return _WORDY
+        return WORDY
     is_drawn = _LETTERS_AND_DIGITS.fullmatch(value) and _DIGITS_INSIDE.search(value)
-    return _WEAK if is_drawn else _NONE
+    return WEAK if is_drawn else NONE
 
 
 def _rate_foreign(value: str) -> int:
     """The same of a word with letters outside ASCII."""
     if is_placeholder(value) or not any(map(str.isdecimal, value)):
-        return _NONE
+        return NONE
     if _HANGUL.fullmatch(value):
-        return _WORDY
+        return WORDY
     if value.isalnum():
-        return _WORDY if _FOREIGN_WORDY.fullmatch(value) else _NONE
-    return _SURE if _FOREIGN_SURE.fullmatch(value) else _NONE
+        return WORDY if _FOREIGN_WORDY.fullmatch(value) else NONE
+    return SURE if _FOREIGN_SURE.fullmatch(value) else NONE
 
 
 _BARRIER = re.compile(
-    r"[{}<\\$|;]|\(\)|[\w)]\(\w|==|::|=>|&&|\.\w+\(|[.!?][ \t]{1,3}(?=[A-ZÀ-ÞА-Я][^\n]{0,200})"
+    r"[{}\\$|;]|<(?!\w{1,20}>[ \t])|\(\)|[\w)]\(\w|==|::|=>|&&|\.\w+\(|[.!?][ \t]{1,3}(?=[A-ZÀ-ÞА-Я][^\n]{0,200})"
     r"|\b(?:must|should|shall|least|minimum|min|length|long|characters?|chars?|hash|hash(?:es|ed)"
     r"|sha-?[0-9]{1,3}|md5|digest|encrypted|encryption|e\.g|example|examples|policy|policies"
     r"|manager|generator|strength|rules?|format|version|upgrade|function|method|class|parameter"
@@ -114,6 +114,8 @@ _BARRIER = re.compile(
 """What ends the reach of a name: code, rules about passwords, a new sentence."""
 
 _NO_NAME_BEFORE = re.compile(r"[\w.$/\\@<-]\Z")
+_ALTERNATIVE = re.compile(r"\b(?:pin|key|ssid|user|login|name|code)/\Z", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?:nya|mu|ku|-nya)\b|(?<![!-~])\([^()\n]{1,12}\)")
 _COMPOUND = re.compile(r"[^\W\d_]{2}-?\Z")
 _WITHOUT = re.compile(
     r"\b(?:no|without|ohne|sans|sin|senza|sem|bez|kein\w{0,2}|zonder|utan|uten|uden|без|any|every)"
@@ -121,13 +123,13 @@ _WITHOUT = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME_AFTER = re.compile(
-    r"[\w$(\[/\\@#.*]|-[a-z]|=[^=]|[\"'](?:[\]):,]|\s?[=:])|\s?[:=]=", re.IGNORECASE
+    r"[A-Za-z0-9_à-ÿ$(\[/\\@#.*]|-[a-z]|=[^=]|[\"'](?:[\]):,]|\s?[=:])|\s?[:=]=", re.IGNORECASE
 )
 _JOINED = re.compile(
     r"(?:[:=→➜➡⇒>՝：]|[-–—]>?|\.{2,}|\b(?:is|are|was|be|now|still|it['’]?s|ist|lautet|war|jetzt|nun|est"
     r"|sera|c['’]est|c['’]était|était|es|era|ahora|é|è|ora|adesso|agora|jest|to|teraz|je|er|är|nu"
     r"|nå|on|van|este|acum|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
-    r"|هي|هو|היא|use|try|used|become|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
+    r"|هي|هو|היא|use|try|used|become|says|reads|dice|dit|staat op|steht auf|gezet op|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
     r")[\"'`*«“„‚‘‹「『【:\s(]{0,4}\Z",
     re.IGNORECASE,
 )
@@ -165,7 +167,10 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
     before = text[max(0, start - 3) : start]
     is_verb = text[start:end].lower() == "pass"
     if _NO_NAME_BEFORE.search(before) and not _COMPOUND.search(before):
-        return
+        if not _ALTERNATIVE.search(text, max(0, start - 8), start):
+            return
+    suffix = _SUFFIX.match(text, end)
+    end = suffix.end() if suffix is not None else end
     if _WITHOUT.search(text, max(0, start - 10), start):
         return
     if before.endswith("1") or _NO_NAME_AFTER.match(text, end):
@@ -175,8 +180,8 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(*found, "password", "<secret:password>")
         second = _SECOND.match(text, found[1])
         if second is not None:
-            place = _trim(text, *second.span("token"))
-            if rate(text[slice(*place)]) > _WEAK:
+            place = trim(text, *second.span("token"))
+            if rate(text[slice(*place)]) > WEAK:
                 yield Span(*place, "password", "<secret:password>")
         return
     found = _find_before(text, start)
@@ -190,7 +195,7 @@ _SECOND = re.compile(
 )
 
 
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The place of a token without quotes, brackets and the sign of the sentence around it."""
     while start < end and text[start] in _OPENING:
         start += 1
@@ -219,7 +224,7 @@ def _find_behind(text: str, end: int, is_verb: bool) -> tuple[int, int] | None:
     for token in _TOKEN.finditer(text, end, min(len(text), limit + 64)):
         if token.start() > last or token.start() >= limit:
             return None
-        place = _trim(text, *token.span())
+        place = trim(text, *token.span())
         rating = rate(text[slice(*place)])
         if rating and _is_joined(text, end, place, rating, is_verb):
             return place
@@ -231,27 +236,27 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     between = text[end : place[0]]
     if "\n" in between:
         asks = _ASKED.search(between) is not None
-        if rating == _SURE:
+        if rating == SURE:
             return asks
         return (
             asks
-            and rating == _WORDY
+            and rating == WORDY
             and _ANSWERED.search(between) is not None
             and (_WHOLE.match(text, place[1]) is not None)
         )
-    if rating == _SURE:
+    if rating == SURE and (not is_verb or _SIGN_INSIDE.search(text, *place)):
         return True
     if _JOINED.search(between) or _CHANGED.search(between):
         return True
     if is_verb:
         return False
-    if rating == _WEAK and not between.strip():
+    if rating == WEAK and not between.strip():
         return _WHOLE.match(text, place[1]) is not None
     is_quoted = text[place[0] - 1] in _PROSE_QUOTES
     if is_quoted and _OF_OTHER.search(between) is None:
         return True
     return (
-        rating == _WORDY
+        rating == WORDY
         and len(between) <= _LETTERS_BETWEEN
         and len(between.split()) <= _WORDS_BETWEEN
         and "," not in between
@@ -261,7 +266,7 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
 
 _WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")
 _NAMED_AFTER = re.compile(
-    r"[\"'`*»”)]{0,3},? (?:as|als|como|comme|come|som|jako|как|як|is|was|ist|war|c['’]est|est|es|era|é"
+    r"[\"'`*»”)]{0,3},? (?:for|for the|as|als|como|comme|come|som|jako|как|як|is|was|ist|war|c['’]est|est|es|era|é"
     r"|è|jest|je|er|är|--?|[–—←(])\s?[^\n.;]{0,30}\Z",
     re.IGNORECASE,
 )
@@ -281,48 +286,11 @@ def _find_before(text: str, start: int) -> tuple[int, int] | None:
     for token in reversed(list(_TOKEN.finditer(text, begin, start))):
         if token.start() == begin and begin and not text[begin - 1].isspace():
             return None
-        place = _trim(text, *token.span())
+        place = trim(text, *token.span())
         after = text[place[1] : start]
         if _BARRIER.search(after):
             return None
         rating = rate(text[slice(*place)])
-        if rating > _WEAK and _NAMED_AFTER.match(after):
+        if rating > WEAK and _NAMED_AFTER.match(after):
             return place
     return None
-
-
-_PAIR = re.compile(r"(?: / |/)[\"'`*]{0,2}(?P<value>[!-~]{6,64})")
-_USER = re.compile(r"(?:\A|[\s\"'`*(：:,])[\"'`*]{0,2}[\w.@+-]{2,40}[\"'`*]{0,2}\Z")
-_ADMIN = re.compile(
-    r"(?<![\w./-])(?:admin(?:istrator)?|root|user|guest|sa|pi|ubnt|support|service)\Z", re.I
-)
-_OF_ACCOUNT = re.compile(
-    r"log[ -]?in|log in|log on|account|access|credential|creds|zugang|konto|anmeld|inlog|toegang"
-    r"|identifiant|connexion|compte|accès|acces|usuari|cuenta|utente|credenzial|conta|учётк|учетк"
-    r"|вход|логин|доступ|akun|hesap|giriş|přihl|logowan|dostęp|inloggning|pålogg|belép|kirjaut"
-    r"|계정|로그인|账号|账户|帳號|登录|ログイン|アカウント|tài khoản|تسجيل|\buse\b|\bsign in|router|nas\b|nvr"
-    r"|wi-?fi|server|panel|portal|intranet|vpn|ftp|ssh|admin",
-    re.IGNORECASE,
-)
-"""What a line with a name and its password speaks of."""
-
-
-def find_told_pairs(text: str) -> Iterator[Span]:
-    """Passwords behind the name of a user and a slash: `login: ann / tulip1975`, `admin/Tr4mv4j&`.
-
-    With blanks around the slash the line must speak of an account, unless the token is sure; without
-    them the name is one of an administrator, and the token sure.
-    """
-    slash = text.find("/")
-    while slash >= 0:
-        is_apart = text.startswith(" / ", slash - 1)
-        pair = _PAIR.match(text, slash - is_apart)
-        end = slash - is_apart
-        if pair is not None and (is_apart or _ADMIN.search(text, max(0, end - 14), end)):
-            place = _trim(text, *pair.span("value"))
-            rating = rate(text[slice(*place)])
-            line = text[max(text.rfind("\n", 0, end) + 1, end - 100) : end]
-            if rating >= (_WORDY if is_apart else _SURE) and _USER.search(line):
-                if _OF_ACCOUNT.search(line) and not text.startswith((" /", "/"), place[1]):
-                    yield Span(*place, "password", "<secret:password>")
-        slash = text.find("/", slash + 1)
