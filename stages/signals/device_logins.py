@@ -48,7 +48,7 @@ _HERE_STRINGS = (
 )
 """Commands that read a password from the string after `<<<`."""
 
-_ADMINS = ("admin/", "root/", "user/", "guest/", "administrator/", "support/", "installer/")
+_ADMINS = ("admin/", "root/")
 
 _SERVICES = (
     *("netflix", "spotify", "disney", "hulu", "amazon", "gmail", "google", "icloud", "apple id"),
@@ -62,22 +62,15 @@ DEVICE_SHAPES: dict[str, str] = {
     # Configuration of routers, switches and telephones.
     "register": r"register ?=> ?[^\s:@/]{1,40}:(?:[^\s:@]{1,40}:)?(?P<sure>[^\s@:]{6,64})@",
     "extension: ": rf"extension: ?[0-9]{{2,6}}\s{{1,4}}(?:auth )?secret: {_SURE}",
-    "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",
     "-server host": rf"-server host \S{{1,40}} [^\n]{{0,60}}?\bkey (?:[07] )?{_SURE}",
     "priv aes": rf"priv aes(?:[ -]?(?:128|192|256))? {_LOOSE}",
     "priv des": rf"priv des(?:56)? {_LOOSE}",
     "priv 3des": rf"priv 3des {_LOOSE}",
     "key-string ": rf"key-string (?:[07] )?{_LOOSE}",
-    "sent-username ": rf"sent-username \S{{1,60}} password (?:[07] )?{_SURE}",
-    "chap password ": rf"chap password (?:[07] )?{_SURE}",
-    "neighbor ": rf"neighbor \S{{3,40}} password (?:[07] )?{_SURE}",
     "set psksecret ": rf"set psksecret {_SURE}",
-    "set passphrase ": rf"set passphrase {_SURE}",
     "set passwd ": rf"set passwd {_SURE}",
-    "plaintext-password ": rf"plaintext-password {_SURE}",
     "pre-shared-secret ": rf"pre-shared-secret {_SURE}",
     "pre-shared-key": rf"pre-shared-key(?:=| (?:local |remote )?(?:ascii-text |plain )?){_SURE}",
-    "pppoe ": rf"pppoe (?:[\w-]{{1,20}} ){{0,3}}password {_SURE}",
     "option ": r"option (?:password|key|psk) [\"'](?P<exact>[^\s\"']{6,63})[\"']",
     "ascii ": rf"(?<=wpa-psk )ascii (?:[07] )?{_SURE}",
     # Wireless networks.
@@ -91,20 +84,16 @@ DEVICE_SHAPES: dict[str, str] = {
     ),
     "ключ безопасности": r"ключ безопасности(?: сети)?:? (?P<exact>[0-9]{8,20})(?![0-9])",
     "clé w": r"clé w(?:pa2?|i-?fi|ep)[^\n:]{0,30}: ?(?P<exact>[0-9A-Z]{10,26})(?![0-9A-Za-z])",
-    **{hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
     # Installers and start of machines.
-    "d/root-password": rf"d/root-password(?:-again)? password {_SURE}",
-    "d/user-password": rf"d/user-password(?:-again)? password {_SURE}",
-    "password>": r"password>\s{0,40}<value>(?P<exact>[^<\s]{6,64})</value>",
     # Protocols.
     "ugfzc3dvcmq6": (
-        r"ugfzc3dvcmq6\r?\n(?:[CS<>]{1,3}:? ?)?(?-i:(?P<exact>[A-Za-z0-9+/]{8,88}={0,2}))(?=\s|\Z)"
+        r"ugfzc3dvcmq6\r?\n(?:(?-i:[CS]): ?|[<>]{1,3} ?)?(?-i:(?P<exact>[A-Za-z0-9+/]{8,88}={0,2}))(?=\s|\Z)"
     ),
     "auth plain ": r"(?-i:AUTH PLAIN (?P<exact>[A-Za-z0-9+/]{12,88}={0,2}))(?=\s|\Z)",
     "user ": (
+        rf"(?<=\n)user [\w.@-]{{1,40}} {_LOOSE}{_END}|"
         r"user \S{1,60}\r?\n(?:[^\n]{0,80}\n)?[<>CS:= -]{0,5}pass (?P<sure>[^\s:\"']{6,64})(?=\s|\Z)"
     ),
-    "\nuser ": rf"\nuser [\w.@-]{{1,40}} {_LOOSE}{_END}",
     "/j #": rf"/j #[\w.-]{{1,40}} {_LOOSE}",
     "/join #": rf"/join #[\w.-]{{1,40}} {_LOOSE}",
     "/login ": rf"(?<![^\s>])/login {_SURE}{_END}",
@@ -114,18 +103,11 @@ DEVICE_SHAPES: dict[str, str] = {
     "login attempt [": r"login attempt \[(?:b?['\"])?[^\s/'\"]{1,40}['\"]?/(?:b?['\"])?"
     r"(?P<sure>[^\s'\"\]]{6,64})",
     "[+] ": r"\[\+\] [\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>\S{6,64})",
-    "pass show ": rf"pass show [\w./@-]{{3,60}}\r?\n{_LOOSE}{_END}",
-    "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
-    rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
     "recovery": r"recovery(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     "bitlocker": r"bitlocker(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     "manage-bde": r"manage-bde(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})"
     r"(?![0-9-])",
     # Commands.
-    **{
-        hint: rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?P<sure>[^\s\"'\\]{{6,64}})"
-        for hint in _HERE_STRINGS
-    },
     "keychain -p": rf"keychain -p ?{_SURE}",
     "ldappasswd": rf"ldappasswd [^\n|;]{{0,80}}?-[saA] {_SURE}",
     "-asplaintext": rf"-asplaintext (?:-force )?(?:-string )?{_SURE}",
@@ -140,8 +122,15 @@ DEVICE_SHAPES: dict[str, str] = {
         rf"echo (?:-n )?[\"'](?P<exact>(?-i:{_WORDS}))[\"'] ?\| ?(?:sudo )?"
         r"(?:gpg|cryptsetup|openssl|zfs|veracrypt|fscrypt)"
     ),
-    "passphrase: ": rf"passphrase: (?P<exact>(?-i:{_WORDS})){_END}",
     "luks": rf"luks(?: key| passphrase| pw)?: {_LOOSE}",
+    "beeline ": rf"beeline [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
+    "steghide ": rf"steghide [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
+    "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
+    "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
+    "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
+    "l2tpd ": r"l2tpd \"(?P<sure>[^\s\"]{6,64})\" ",
+    "pptpd ": r"pptpd \"(?P<sure>[^\s\"]{6,64})\" ",
+    "success: '": r"success: '[\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>[^\s'\"]{6,64})",
     # Calls and fields of programs.
     "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
     "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
@@ -154,12 +143,11 @@ DEVICE_SHAPES: dict[str, str] = {
     "decryptionkey=": rf"decryptionkey=[\"'](?P<exact>{_HEX})[\"']",
     "pepper": rf"pepper\s?[=:]\s?[\"'](?P<exact>{_HEX})[\"']",
     "protect ": r"(?<=[.un])protect (?:password:=)?\"(?P<loose>[^\s\"]{6,64})\"",
-    "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
-    "pass": (
-        r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"
-        r"|password[ :=]{1,3}(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
-        r"|password:: (?P<loose>\S{8,64})"
+    "crypt": (
+        r"crypt(?:['\"] ?=> ?\[\s{0,20}['\"]key['\"] ?=> ?['\"]|>\s{0,20}<key><!\[CDATA\[)"
+        rf"(?P<exact>{_HEX})(?!\w)"
     ),
+    "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
     "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
     "<code>": (r"(?<=<td>)<code>(?=[^\s<]{4,60}[#!*@&$%+?])(?P<loose>[^\s<>]{8,64})</code></td>"),
     "login": rf"login\b[^\n:,/]{{0,30}}[:\s,]\s?(?:[\w.:/-]{{3,40}}, )?[\w.@-]{{2,30}}, {_LOOSE}",
@@ -174,9 +162,60 @@ DEVICE_SHAPES: dict[str, str] = {
         r"teamviewer[^\n]{0,40}(?:pass\w{0,4}|pw|kennwort|passwort|mdp|contraseña|пароль)[: ]{1,2}"
         r"(?P<sure>[^\s,;]{6,16})"
     ),
-    '\n"': r"(?<![^\n])\n\"[\w.@-]{1,40}\" \"(?P<loose>[^\s\"]{8,64})\"[ \t]*(?=\n|\Z)",
-    **{
-        hint: rf"(?<![\w.]){hint}\+?(?:[ \t]{{1,12}}|: ?)[\w.@+-]{{3,60}}(?:[ \t]{{1,12}}| / |, ){_LOOSE}{_END}"
+}
+
+GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
+    "pass": {
+        "sent-username ": rf"sent-username \S{{1,60}} password (?:[07] )?{_SURE}",
+        "chap password ": rf"chap password (?:[07] )?{_SURE}",
+        "neighbor ": rf"neighbor \S{{3,40}} password (?:[07] )?{_SURE}",
+        "set passphrase ": rf"set passphrase {_SURE}",
+        "plaintext-password ": rf"plaintext-password {_SURE}",
+        "pppoe ": rf"pppoe (?:[\w-]{{1,20}} ){{0,3}}password {_SURE}",
+        "d/root-password": rf"d/root-password(?:-again)? password {_SURE}",
+        "d/user-password": rf"d/user-password(?:-again)? password {_SURE}",
+        "password>": r"password>\s{0,40}<value>(?P<exact>[^<\s]{6,64})</value>",
+        "pass show ": rf"pass show [\w./@-]{{3,60}}\r?\n{_LOOSE}{_END}",
+        "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
+        rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
+        "passphrase": rf"passphrase(?: (?:for|of|to) [\w ]{{2,40}})?: (?P<exact>(?-i:{_WORDS})){_END}",
+        "pass": (
+            r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"
+            r"|password[ :=]{1,3}(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
+            r"|password:: (?P<loose>\S{8,64})"
+        ),
+        "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",
+        'password";': r"password\";s:[0-9]{1,2}:\"(?P<sure>[^\s\"]{6,64})\"",
+        'password"': (
+            r"password\"(?:\r?\n\r?\n|: ?\{\s{0,20}\"value\": ?\")(?P<sure>[^\s\"]{6,64})(?=[\"\s])"
+        ),
+        "password<": (
+            r"password</(?:key>\s{0,40}<value[^<>]{0,40}>|stringprop>\s{0,40}<stringprop name="
+            r"\"argument\.value\">)(?P<sure>[^\s<>]{6,64})</"
+        ),
+        "password'": rf"password'\]\['\w{{1,30}}'\]\s?=\s?{_LITERAL}",
+        "password-command": rf"password-command[ =][\"']echo {_SURE}",
+        "md5('": r"md5\('(?P<sure>[^\s']{6,64})'\)",
+        ".hash(": rf"(?<=context)\.hash\({_LITERAL}",
+        "pwgen ": r"pwgen [^\n]{0,30}\r?\n(?P<exact>\S{8,64})(?=\r?\n[^\n]{0,40}(?:pass|pw))",
+    },
+    "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in _SERVICES},
+    "(": {
+        "createasync(": rf"createasync\([\w.]{{1,40}}, ?{_LITERAL}",
+        "new key(": rf"new key\({_LITERAL}",
+        "[]byte(": r"\[\]byte\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
+    },
+    " :": {hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
+    "<<<": {
+        hint: rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?P<sure>[^\s\"'\\]{{6,64}})"
+        for hint in _HERE_STRINGS
+    },
+    "  ": {
+        hint: (
+            rf"(?<![\w.]){hint}\+?(?:[ \t]{{1,12}}|: ?)[\w.@+-]{{3,60}}"
+            rf"(?:[ \t]{{1,12}}| / |, ){_LOOSE}{_END}"
+        )
         for hint in _SERVICES
     },
 }
+"""Those that are searched only in a text with the sign that all of a group have."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.device_logins import DEVICE_SHAPES
+from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES
 from stages.signals.literals import Literals, Pairs
 from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
@@ -81,7 +81,7 @@ _COMMANDS = _shapes(
 )
 """Commands whose password follows a flag: searched where any of the flags is."""
 
-_QUOTED_ARGUMENTS = ('("', "('", '")', "')", '".to', '(b"')
+_QUOTED_ARGUMENTS = ('("', "('", '")', "')", "', {", '".to', '(b"')
 _TWO = rf"\({_ARGUMENT}, ?{_LITERAL}"
 _THREE = rf"\({_ARGUMENT}, ?{_ARGUMENT}, ?{_LITERAL}"
 _CALLS = _shapes(
@@ -314,11 +314,26 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
 )
 """The same, searched only in a text that has what all of a group have."""
 
-_DEVICES = _shapes(**DEVICE_SHAPES)
+_LONGEST_HINT = 14
+
+
+def _shorten(hint: str, shape: re.Pattern[str]) -> tuple[str, re.Pattern[str]]:
+    """A hint of fewer bytes: the table of all hints is as wide as the longest one."""
+    return hint[: _LONGEST_HINT if hint.isascii() else _LONGEST_HINT // 2], shape
+
+
+_DEVICES = (
+    *(("", *_shorten(*one)) for one in _shapes(**DEVICE_SHAPES)),
+    *(
+        (gate, *_shorten(*one))
+        for gate, gated in GATED_DEVICE_SHAPES.items()
+        for one in _shapes(**gated)
+    ),
+)
 _OF_CALLS, _OF_COMMANDS = "a call with a literal", "a flag"
 _GATED_SHAPES = [
     *(("", *one) for one in _STATEMENTS),
-    *(("", *one) for one in _DEVICES),
+    *_DEVICES,
     *((gate, *one) for gate, gated in _GATED for one in gated),
     *((_OF_CALLS, *one) for one in _CALLS),
     *((_OF_COMMANDS, *one) for one in _COMMANDS),

@@ -81,7 +81,7 @@ ASSIGNS = (
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
     rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))"
-    rf"|\(\s{{0,3}}(?=b?(?:{_QUOTES}))"
+    rf"|\(\s{{0,3}}(?=[bLu]?(?:{_QUOTES}))"
     r"|(?-i:(?<=[A-Z])),\s{0,12}(?=[\"'])"
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )

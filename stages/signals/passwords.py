@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 
 from stages.signals.listed_passwords import LIST_HINTS, find_listed_passwords, find_told_pairs
 from stages.signals.literals import Literals, Pairs, fold_case
@@ -186,6 +187,9 @@ _SHARED_ABOVE = re.compile(
 )
 """What servers and phones share a `secret` for."""
 
+_PEER_BELOW = re.compile(r"\n(?:context|host|qualify|type|nat|disallow|callerid) ?=")
+"""The options of a peer of Asterisk."""
+
 _STORED = re.compile(r"\{(?:noop|plain|cleartext)\}", re.IGNORECASE)
 """How Spring and LDAP mark a password that is not hashed."""
 
@@ -215,6 +219,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         and not _AN_APPLICATIONS.search(text, max(0, start - 10), start)
         and not _LOGIN_ABOVE.search(text, max(0, start - 80), start)
         and not _SHARED_ABOVE.search(text, max(0, start - 160), start)
+        and not _PEER_BELOW.search(text, match.end(), match.end() + 80)
     ):
         return
     if match["firm"] and _joins_no_value(text, start, match["firm"]):
@@ -231,7 +236,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     if user is not None and _USER_AND_PASSWORD.search(text, max(0, start - 16), start):
         begin, value = begin + user.end(), value[user.end() :]
     if group == "bare":
-        value = cut_bare(value)
+        value = value if _is_whole(text, match, value) else cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
             return
         if _is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
@@ -240,7 +245,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
     if stored is not None:
         value = value[stored.end() :]
-    escaped, value = value, _ESCAPED.sub(r"\1", value)
+    escaped, value = value, unescape(_ESCAPED.sub(r"\1", value))
     if _DIGEST.fullmatch(value) and (
         "==" in (match["firm"] or "").replace("!", "=")
         or _HASH_OF.search(text, max(0, start - 40), start)
@@ -248,6 +253,20 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     if is_grouped(value) or _is_accepted(text, match, value):
         yield Span(begin, begin + len(escaped), "password", "<secret:password>")
+
+
+_FIELDS = re.compile(r"[=<>\"'(){}]|,\S*,|;\Z|,\Z")
+
+
+def _is_whole(text: str, match: re.Match[str], value: str) -> bool:
+    """Whether a value without quotes goes on behind a comma, semicolon or entity.
+
+    Between tags it does, and where the signs of a whole line are mixed as a generator mixes them.
+    """
+    firm = match["firm"] or ""
+    if firm.endswith(">") and "&" in value:
+        return text.startswith("</", match.end("bare"))
+    return firm.endswith(": ") and ";" in value and is_mixed(value) and not _FIELDS.search(value)
 
 
 _ESCAPED = re.compile(r"\\([\"'](?=\w))")

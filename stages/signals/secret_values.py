@@ -115,7 +115,7 @@ _ALGORITHM = re.compile(
 
 _CALL = re.compile(
     r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
-    r"|=>|::|</|/>|\w==\w"
+    r"|=>|\w\w::|</|/>|\w==\w"
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(

@@ -21,7 +21,8 @@ NONE, WEAK, WORDY, SURE = range(4)
 number (`tulip1975`), signs inside or a generator's mixture (`Tr4mv4j&17`)."""
 
 _TOKEN = re.compile(
-    r"[!-~\u00c0-\u024f\u0370-\u052f]{6,80}|[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}"
+    r"[!-~\u00c0-\u024f\u0370-\u052f\u05d0-\u05ea]{6,80}"
+    r"|(?<![\u3041-\u9fff])[\u3041-\u9fff]{2,10}[0-9]{2,8}[!?#*@+&%]?|[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}"
 )
 """Letters of alphabets and signs; other scripts have no blanks between words and value."""
 
@@ -34,9 +35,9 @@ _FOREIGN_SURE = re.compile(
     r"[^\W\d_]{3,20}[!@#$%^&*+=~?_.-][^\W_]{2,20}[!@#$%^&*+=~?]?|[^\W\d_]{4,20}[0-9]{2,6}[!@#$%^&*+=?]"
 )
 _FOREIGN_WORDY = re.compile(r"[^\W\d_]{4,20}[_.-]?[0-9]{2,6}|[0-9]{2,6}[_.-]?[^\W\d_]{4,20}")
-_HANGUL = re.compile(r"[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}")
+_EASTERN = re.compile(r"[\u3041-\u9fff\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}")
 _NUMBER_FIRST = re.compile(
-    r"(?!(?:19|20)[0-9]{2}[-_][a-z])[0-9]{2,4}[-_.]?[A-Za-z]{5,16}[0-9]{0,2}"
+    r"(?!(?:19|20)[0-9]{2}-[a-z])[0-9]{2,4}[-_.]?[A-Za-z]{5,16}[0-9]{0,2}"
     r"|[0-9]{4}-[A-Za-z]{5,16}"
 )
 _LETTERS_AND_DIGITS = re.compile(r"(?=[a-z]{0,9}[0-9]{1,4}[a-z])[a-z0-9]{8,20}")
@@ -94,7 +95,7 @@ def _rate_foreign(value: str) -> int:
     """The same of a word with letters outside ASCII."""
     if is_placeholder(value) or not any(map(str.isdecimal, value)):
         return NONE
-    if _HANGUL.fullmatch(value):
+    if _EASTERN.fullmatch(value):
         return WORDY
     if value.isalnum():
         return WORDY if _FOREIGN_WORDY.fullmatch(value) else NONE
@@ -266,7 +267,7 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
 
 _WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")
 _NAMED_AFTER = re.compile(
-    r"[\"'`*»”)]{0,3},? (?:for|for the|as|als|como|comme|come|som|jako|как|як|is|was|ist|war|c['’]est|est|es|era|é"
+    r"[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как|як|is|was|ist|war|c['’]est|est|es|era|é"
     r"|è|jest|je|er|är|--?|[–—←(])\s?[^\n.;]{0,30}\Z",
     re.IGNORECASE,
 )
