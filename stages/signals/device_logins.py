@@ -87,16 +87,18 @@ DEVICE_SHAPES: dict[str, str] = {
     # Installers and start of machines.
     # Protocols.
     "ugfzc3dvcmq6": (
-        r"ugfzc3dvcmq6\r?\n(?:(?-i:[CS]): ?|[<>]{1,3} ?)?(?-i:(?P<exact>[A-Za-z0-9+/]{8,88}={0,2}))(?=\s|\Z)"
+        r"ugfzc3dvcmq6\r?\n(?:(?-i:[CS]): ?|[<>]{1,3} ?)?"
+        r"(?-i:(?P<exact>[A-Za-z0-9+/]{8,88}={0,2}))(?=\s|\Z)"
     ),
     "auth plain ": r"(?-i:AUTH PLAIN (?P<exact>[A-Za-z0-9+/]{12,88}={0,2}))(?=\s|\Z)",
     "user ": (
         rf"(?<=\n)user [\w.@-]{{1,40}} {_LOOSE}{_END}|"
-        r"user \S{1,60}\r?\n(?:[^\n]{0,80}\n)?[<>CS:= -]{0,5}pass (?P<sure>[^\s:\"']{6,64})(?=\s|\Z)"
+        r"user \S{1,60}\r?\n(?:[^\n]{0,80}\n)?[<>CS:= -]{0,5}pass "
+        r"(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)"
     ),
     "/j #": rf"/j #[\w.-]{{1,40}} {_LOOSE}",
     "/join #": rf"/join #[\w.-]{{1,40}} {_LOOSE}",
-    "/login ": rf"(?<![^\s>])/login {_SURE}{_END}",
+    "/login ": rf"(?<![^\s>])/login (?!\S{{1,40}}=){_SURE}{_END}",
     "/register ": rf"(?<![^\s>])/register {_SURE}",
     "nickserv ": rf"nickserv :?(?:identify|register) (?:[\w-]{{1,20}} (?!\S{{1,40}}@))?{_SURE}",
     # What tools print.
@@ -178,10 +180,13 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "pass show ": rf"pass show [\w./@-]{{3,60}}\r?\n{_LOOSE}{_END}",
         "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
         rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
-        "passphrase": rf"passphrase(?: (?:for|of|to) [\w ]{{2,40}})?: (?P<exact>(?-i:{_WORDS})){_END}",
+        "passphrase": (
+            rf"passphrase(?: (?:for|of|to) [\w ]{{2,40}})?: (?P<exact>(?-i:{_WORDS})){_END}"
+        ),
         "pass": (
             r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"
-            r"|password[ :=]{1,3}(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
+            r"|password[ :=]{1,3}"
+            r"(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
             r"|password:: (?P<loose>\S{8,64})"
         ),
         "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",

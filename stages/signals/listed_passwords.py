@@ -17,10 +17,11 @@ from stages.signals.told_passwords import WEAK, rate, trim
 _PAIR = re.compile(r" / [\"'`*]{0,2}(?P<value>[!-~]{6,64})")
 _USER = re.compile(r"(?:\A|[\s\"'`*(：:,])[\"'`*]{0,2}[\w.@+-]{2,40}[\"'`*]{0,2}\Z")
 _OF_ACCOUNT = re.compile(
-    r"log[ -]?in|log in|log on|account|access|credential|creds|zugang|konto|anmeld|inlog|toegang"
+    r"log[ -]?in|log on|account|access|credential|creds|zugang|konto|anmeld|inlog|toegang"
     r"|identifiant|connexion|compte|accès|acces|usuari|cuenta|utente|credenzial|conta|учётк|учетк"
     r"|вход|логин|доступ|akun|hesap|giriş|přihl|logowan|dostęp|inloggning|pålogg|belép|kirjaut"
-    r"|계정|로그인|账号|账户|帳號|登录|ログイン|アカウント|tài khoản|تسجيل|\buse\b|\bsign in|router|nas\b|nvr"
+    r"|계정|로그인|账号|账户|帳號|登录"
+    r"|ログイン|アカウント|tài khoản|تسجيل|\buse\b|\bsign in|router|nas\b|nvr"
     r"|wi-?fi|server|panel|portal|intranet|vpn|ftp|ssh|admin",
     re.IGNORECASE,
 )
@@ -43,7 +44,8 @@ def find_told_pairs(text: str) -> Iterator[Span]:
 LIST_HINTS = ("creds", "credential", "logins", "passwords", "accounts", "zugangsdaten", "list: |")
 _HEADING = re.compile(r"[^\n:=;{}()]{0,40}:?[ \t]*\|?[ \t]*\r?\n")
 _ITEM = re.compile(
-    r"[ \t]*(?:[-*\u2022]|[0-9]{1,2}[.)])?[ \t]*[\w.@+-]{2,40}(?: (?:on|at|@|auf|sur|en) [\w.-]{2,40})?"
+    r"[ \t]*(?:[-*\u2022]|[0-9]{1,2}[.)])?[ \t]*[\w.@+-]{2,40}"
+    r"(?: (?:on|at|@|auf|sur|en) [\w.-]{2,40})?"
     r"(?::[ \t]{0,4}| / | - |[ \t]{2,12})(?P<value>[\"'`]?[!-~]{6,64})[ \t]*(?:\r?\n|\Z)"
 )
 _MOST_ITEMS = 20

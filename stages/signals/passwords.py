@@ -351,7 +351,7 @@ _DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IG
 """What has a secret that no person chooses."""
 
 _STDIN = "password-stdin"
-_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
+_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?=nya\b|[^a-z]|\Z)", re.IGNORECASE)
 _QUESTION = re.compile(
     r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
     r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"

@@ -82,16 +82,17 @@ _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
+    r"|\A(?![0-9]{2,4}-(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year|time"
+    r"|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column"
+    r"|pixel|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit"
+    r"|chiffre|lettre)\w*)[A-Za-z]{5,}\Z)"
+    r"(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
     r"|bcrypt\w*"
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|(?-i:v)[0-9]{1,2}(?:\.\w+)*(?:(?:alpha|beta|rc)[0-9]{0,2})?|[0-9]+-?(?:char\w*|bits?|bytes?"
     r"|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
     r"|hours?|min\w*|sec\w*|weeks?|months?|years?|times?|x|[kmg]i?b|st|nd|rd|th|zeichen"
     r"|stellig\w*)?)"
-    r"(?:-(?!(?<=[0-9]-)(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year"
-    r"|time|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column|pixel"
-    r"|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit|chiffre|lettre)\w*)"
-    r"[A-Za-z]{5,})\w+)?\Z",
+    r"(?:-\w+)?\Z",
     re.IGNORECASE,
 )
 _HASH = re.compile(

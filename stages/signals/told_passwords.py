@@ -21,7 +21,7 @@ NONE, WEAK, WORDY, SURE = range(4)
 number (`tulip1975`), signs inside or a generator's mixture (`Tr4mv4j&17`)."""
 
 _TOKEN = re.compile(
-    r"[!-~\u00c0-\u024f\u0370-\u052f\u05d0-\u05ea]{6,80}"
+    r"(?<![!-~])[!-~\u00c0-\u024f\u0370-\u052f\u05d0-\u05ea]{6,80}+(?![!-~])"
     r"|(?<![\u3041-\u9fff])[\u3041-\u9fff]{2,10}[0-9]{2,8}[!?#*@+&%]?|[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}"
 )
 """Letters of alphabets and signs; other scripts have no blanks between words and value."""
@@ -32,7 +32,8 @@ _PROSE_QUOTES = "\"'`«»“”„‚‘’‹›「『【"
 
 _SIGN_INSIDE = re.compile(r"[^\W_]{2}[!@#$%^&*+=~?]+[^\W_]|[^\W_]{4}[#$%^&*+=~]+\Z")
 _FOREIGN_SURE = re.compile(
-    r"[^\W\d_]{3,20}[!@#$%^&*+=~?_.-][^\W_]{2,20}[!@#$%^&*+=~?]?|[^\W\d_]{4,20}[0-9]{2,6}[!@#$%^&*+=?]"
+    r"[^\W\d_]{3,20}[!@#$%^&*+=~?_.-][^\W_]{2,20}[!@#$%^&*+=~?]?"
+    r"|[^\W\d_]{4,20}[0-9]{2,6}[!@#$%^&*+=?]"
 )
 _FOREIGN_WORDY = re.compile(r"[^\W\d_]{4,20}[_.-]?[0-9]{2,6}|[0-9]{2,6}[_.-]?[^\W\d_]{4,20}")
 _EASTERN = re.compile(r"[\u3041-\u9fff\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}")
@@ -44,7 +45,7 @@ _LETTERS_AND_DIGITS = re.compile(r"(?=[a-z]{0,9}[0-9]{1,4}[a-z])[a-z0-9]{8,20}")
 _DIGITS_INSIDE = re.compile(r"[a-z][0-9]+[a-z]|[0-9][a-z]+[0-9]")
 
 _OTHER = re.compile(
-    r"://|www\.|\A[./~\\$%&-]|\w/\w|\\|[<>{}|\"`();,]|%\Z|%[0-9A-F]{2}|\w=\w{1,40}&|\A\w+=[\w.]+\Z|=="
+    r"://|www\.|\A[./~\\$%&-]|\w/\w|\\|[<>{}|\"`();,]|\A[\d.]+%|%[0-9A-F]{2}|\w=\w{1,40}&|\A[A-Za-z][\w.-]*=[^=]|==|\A[a-z]{2}_[A-Z]{2}"
     r"|@[A-Za-z][\w-]*(?:\.|\Z)|&[a-z]{2,6}\b;?|\A[a-z_]\w*(?:\.[a-z_]\w*)+\Z|\A#"
     r"|\A(?:ctrl|alt|shift|cmd|win|strg|fn)\+|\+\+|\A[\d.,:+-]+\Z|\A0x"
     r"|\A[0-9a-f]{8}-[0-9a-f-]{13,}\Z|\A[0-9a-fA-F]{16,}\Z"
@@ -103,12 +104,13 @@ def _rate_foreign(value: str) -> int:
 
 
 _BARRIER = re.compile(
-    r"[{}\\$|;]|<(?!\w{1,20}>[ \t])|\(\)|[\w)]\(\w|==|::|=>|&&|\.\w+\(|[.!?][ \t]{1,3}(?=[A-ZÀ-ÞА-Я][^\n]{0,200})"
+    r"[{}\\$|;]|<(?!\w{1,20}>[ \t])|\(\)|[\w)]\(\w|==|::|=>|&&|\.\w+\("
+    r"|[.!?][ \t]{1,3}(?=[A-ZÀ-ÞА-Я])"
     r"|\b(?:must|should|shall|least|minimum|min|length|long|characters?|chars?|hash|hash(?:es|ed)"
     r"|sha-?[0-9]{1,3}|md5|digest|encrypted|encryption|e\.g|example|examples|policy|policies"
     r"|manager|generator|strength|rules?|format|version|upgrade|function|method|class|parameter"
     r"|argument|例如|比如|variable|option|mindestens|zeichen|caract[eèé]r\w{0,3}|recovery|algorithm|cipher"
-    r"|import|return|def|const|var|let|module|package|plugin|api|commit|bug|issue)\b"
+    r"|import|return|def|const|var|let|module|package|plugin|api|passwd|successfully|success|failed|accepted|expired|logged|commit|bug|issue)\b"
     r"|\n[^\S\n]*\n",
     re.IGNORECASE,
 )
@@ -117,20 +119,22 @@ _BARRIER = re.compile(
 _NO_NAME_BEFORE = re.compile(r"[\w.$/\\@<-]\Z")
 _ALTERNATIVE = re.compile(r"\b(?:pin|key|ssid|user|login|name|code)/\Z", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?:nya|mu|ku|-nya)\b|(?<![!-~])\([^()\n]{1,12}\)")
-_COMPOUND = re.compile(r"[^\W\d_]{2}-?\Z")
+_COMPOUND = re.compile(r"[^\W\d_]{2}-?\Z|[\u05d0-\u06ff]\Z")
 _WITHOUT = re.compile(
     r"\b(?:no|without|ohne|sans|sin|senza|sem|bez|kein\w{0,2}|zonder|utan|uten|uden|без|any|every)"
     r"\s\Z",
     re.IGNORECASE,
 )
 _NO_NAME_AFTER = re.compile(
-    r"[A-Za-z0-9_à-ÿ$(\[/\\@#.*]|-[a-z]|=[^=]|[\"'](?:[\]):,]|\s?[=:])|\s?[:=]=", re.IGNORECASE
+    r"[A-Za-z0-9_à-ÿ$(\[/\\@#*]|\.\w|-[a-z]|=[^=]|[\"'](?:[\]):,]|\s?[=:])|\s?[:=]=", re.IGNORECASE
 )
 _JOINED = re.compile(
-    r"(?:[:=→➜➡⇒>՝：]|[-–—]>?|\.{2,}|\b(?:is|are|was|be|now|still|it['’]?s|ist|lautet|war|jetzt|nun|est"
+    r"(?:[:=→➜➡⇒>՝：]|[-–—]>?|\.{2,}"
+    r"|\b(?:is|are|was|be|now|still|it['’]?s|ist|lautet|war|jetzt|nun|est"
     r"|sera|c['’]est|c['’]était|était|es|era|ahora|é|è|ora|adesso|agora|jest|to|teraz|je|er|är|nu"
     r"|nå|on|van|este|acum|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
-    r"|هي|هو|היא|use|try|used|become|says|reads|dice|dit|staat op|steht auf|gezet op|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
+    r"|هي|هو|היא|use|try|used|become|says|reads|dice|dit"
+    r"|staat op|steht auf|gezet op|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
     r")[\"'`*«“„‚‘‹「『【:\s(]{0,4}\Z",
     re.IGNORECASE,
 )
@@ -154,9 +158,15 @@ _OF_OTHER = re.compile(
 )
 """What a token with a word and a number is named by, if not by the word for passwords."""
 
-_ASKED = re.compile(r"[?？:：。…]\s*\n|\A\s*\n|\A[^\n.]{0,60}\n")
+_USER_FIELD = re.compile(
+    r"(?:user(?:name)?|login|e-?mail|name|ssid|host|account|usuario|utilisateur|benutzer(?:name)?"
+    r"|utente|логин|пользователь)[\"'`]?\s?[:= ]\s{0,3}[\"'`]?\Z",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(r"[?？:：。…]\s*\n")
 _ANSWERED = re.compile(
-    r"\n(?:[^\n]{0,44}[:>]|[ \t>*-]*|[^\n]{0,30}\b(?:it(?:['’]?s| is| was)|its|try|use|is|was|es|est"
+    r"\n(?:[^\n]{0,44}[:>]|[ \t>*-]*"
+    r"|[^\n]{0,30}\b(?:it(?:['’]?s| is| was)|its|try|use|is|was|es|est"
     r"|ist|é|è|is|this|:)\b:?)[\s\"'`*«“„]{0,3}\Z",
     re.IGNORECASE,
 )
@@ -167,15 +177,23 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
     """Values near the word for passwords in [start, end), behind it and before it."""
     before = text[max(0, start - 3) : start]
     is_verb = text[start:end].lower() == "pass"
-    if _NO_NAME_BEFORE.search(before) and not _COMPOUND.search(before):
-        if not _ALTERNATIVE.search(text, max(0, start - 8), start):
-            return
+    if text.startswith("PASS:", start):  # The result of a test.
+        return
+    if (
+        _NO_NAME_BEFORE.search(before)
+        and not _COMPOUND.search(before)
+        and not _ALTERNATIVE.search(text, max(0, start - 8), start)
+    ):
+        return
     suffix = _SUFFIX.match(text, end)
     end = suffix.end() if suffix is not None else end
     if _WITHOUT.search(text, max(0, start - 10), start):
         return
     if before.endswith("1") or _NO_NAME_AFTER.match(text, end):
         return
+    if _COMMAND.search(text, max(0, start - 5), end):
+        user = _ARGUMENT.match(text, end)
+        end = user.end() if user is not None else end
     found = _find_behind(text, end, is_verb)
     if found is not None:
         yield Span(*found, "password", "<secret:password>")
@@ -189,6 +207,10 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
     if found is not None:
         yield Span(*found, "password", "<secret:password>")
 
+
+_COMMAND = re.compile(r"(?:[`$#\n] ?|sudo )passwd\Z")
+_ARGUMENT = re.compile(r" \S{1,40}")
+"""The command, and the user whose password it changes."""
 
 _SECOND = re.compile(
     r"[\"'`»”*]{0,2} (?:to|->|→|zu|auf|in|a|à|na|til|till|на|or|oder|ou|o)"
@@ -236,15 +258,13 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     """Whether what is between a name and a token lets it be the name's value."""
     between = text[end : place[0]]
     if "\n" in between:
-        asks = _ASKED.search(between) is not None
+        is_whole = _ANSWERED.search(between) and _WHOLE.match(text, place[1])
+        asks = is_whole is not None or _ASKED.search(between) is not None
         if rating == SURE:
             return asks
-        return (
-            asks
-            and rating == WORDY
-            and _ANSWERED.search(between) is not None
-            and (_WHOLE.match(text, place[1]) is not None)
-        )
+        if is_whole is None or _USER_FIELD.search(text, max(0, place[0] - 20), place[0]):
+            return False
+        return rating == WORDY or _ASKED.search(between) is not None
     if rating == SURE and (not is_verb or _SIGN_INSIDE.search(text, *place)):
         return True
     if _JOINED.search(between) or _CHANGED.search(between):
@@ -260,6 +280,7 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
         rating == WORDY
         and len(between) <= _LETTERS_BETWEEN
         and len(between.split()) <= _WORDS_BETWEEN
+        and between[-1:] != "("
         and "," not in between
         and _OF_OTHER.search(between) is None
     )
@@ -267,8 +288,9 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
 
 _WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")
 _NAMED_AFTER = re.compile(
-    r"[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как|як|is|was|ist|war|c['’]est|est|es|era|é"
-    r"|è|jest|je|er|är|--?|[–—←(])\s?[^\n.;]{0,30}\Z",
+    r"[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как"
+    r"|як|is|was|ist|war|c['’]est|est|es|era|é"
+    r"|è|jest|je|er|är|--?(?=\s)|[–—←(])\s?[^\n.;]{0,30}\Z",
     re.IGNORECASE,
 )
 _REFERS = re.compile(r"\n[ \t]*(?:\(|\^|←|<-|↑)[^\n]{0,40}\Z")
@@ -293,5 +315,6 @@ def _find_before(text: str, start: int) -> tuple[int, int] | None:
             return None
         rating = rate(text[slice(*place)])
         if rating > WEAK and _NAMED_AFTER.match(after):
-            return place
+            is_user = _USER_FIELD.search(text, max(0, place[0] - 20), place[0])
+            return None if is_user else place
     return None
