@@ -58,20 +58,18 @@ _SERVICES = (
 )
 """What people list the accounts of, a line each: service, name, password."""
 
+OF_CALLS, OF_COMMANDS = "a call with a literal", "a flag"
+"""Gates of what is searched only where a literal is an argument, or a command has a flag."""
+
 DEVICE_SHAPES: dict[str, str] = {
     # Configuration of routers, switches and telephones.
-    "register": r"register ?=> ?[^\s:@/]{1,40}:(?:[^\s:@]{1,40}:)?(?P<sure>[^\s@:]{6,64})@",
-    "extension: ": rf"extension: ?[0-9]{{2,6}}\s{{1,4}}(?:auth )?secret: {_SURE}",
+    "register =>": r"register => ?[^\s:@/]{1,40}:(?:[^\s:@]{1,40}:)?(?P<sure>[^\s@:]{6,64})@",
     "-server host": rf"-server host \S{{1,40}} [^\n]{{0,60}}?\bkey (?:[07] )?{_SURE}",
-    "priv aes": rf"priv aes(?:[ -]?(?:128|192|256))? {_LOOSE}",
-    "priv des": rf"priv des(?:56)? {_LOOSE}",
-    "priv 3des": rf"priv 3des {_LOOSE}",
     "key-string ": rf"key-string (?:[07] )?{_LOOSE}",
     "set psksecret ": rf"set psksecret {_SURE}",
     "set passwd ": rf"set passwd {_SURE}",
     "pre-shared-secret ": rf"pre-shared-secret {_SURE}",
     "pre-shared-key": rf"pre-shared-key(?:=| (?:local |remote )?(?:ascii-text |plain )?){_SURE}",
-    "option ": r"option (?:password|key|psk) [\"'](?P<exact>[^\s\"']{6,63})[\"']",
     "ascii ": rf"(?<=wpa-psk )ascii (?:[07] )?{_SURE}",
     # Wireless networks.
     "iwconfig ": rf"iwconfig \S{{2,12}} key s:{_SURE}",
@@ -104,53 +102,32 @@ DEVICE_SHAPES: dict[str, str] = {
     # What tools print.
     "login attempt [": r"login attempt \[(?:b?['\"])?[^\s/'\"]{1,40}['\"]?/(?:b?['\"])?"
     r"(?P<sure>[^\s'\"\]]{6,64})",
-    "[+] ": r"\[\+\] [\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>\S{6,64})",
     "recovery": r"recovery(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     "bitlocker": r"bitlocker(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     "manage-bde": r"manage-bde(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})"
     r"(?![0-9-])",
     # Commands.
-    "keychain -p": rf"keychain -p ?{_SURE}",
-    "ldappasswd": rf"ldappasswd [^\n|;]{{0,80}}?-[saA] {_SURE}",
     "-asplaintext": rf"-asplaintext (?:-force )?(?:-string )?{_SURE}",
+    "ldappasswd": rf"ldappasswd [^\n|;]{{0,80}}?-[saA] {_SURE}",
     "samba-tool user": rf"samba-tool user (?:create|add) \S{{1,40}} {_SURE}",
     "signtool ": rf"signtool sign [^\n]{{0,120}}?/p {_SURE}",
     "userid=": r"userid=[\"']?\w{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
-    " -x aes": rf" -x aes\S{{0,4}} -x {_SURE}",
-    " -x des": rf" -x des -x {_SURE}",
     "openssl passwd": rf"openssl passwd (?:-\w{{1,8}} ){{0,2}}{_SURE}",
-    "-k ": rf"-k [\"'](?P<exact>(?-i:{_WORDS}))[\"']",
-    "echo ": (
-        rf"echo (?:-n )?[\"'](?P<exact>(?-i:{_WORDS}))[\"'] ?\| ?(?:sudo )?"
-        r"(?:gpg|cryptsetup|openssl|zfs|veracrypt|fscrypt)"
-    ),
     "luks": rf"luks(?: key| passphrase| pw)?: {_LOOSE}",
-    "beeline ": rf"beeline [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
-    "steghide ": rf"steghide [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
     "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
     "l2tpd ": r"l2tpd \"(?P<sure>[^\s\"]{6,64})\" ",
     "pptpd ": r"pptpd \"(?P<sure>[^\s\"]{6,64})\" ",
-    "success: '": r"success: '[\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>[^\s'\"]{6,64})",
     # Calls and fields of programs.
-    "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
-    "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
-    "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
-    "sp_addlogin": rf"sp_addlogin {_STRING}, ?N?{_LITERAL}",
-    "sp_password": rf"sp_password (?:{_STRING}, ?)?N?{_LITERAL}",
-    "getbytes(": r"getbytes\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
-    "secret: ": r"secret: [\"'](?P<loose>[^\s\"']{8,64})[\"'],\s{0,20}expiresIn",
+    'protect "': r"(?<=[.un])protect \"(?P<loose>[^\s\"]{6,64})\"",
     "validationkey=": rf"validationkey=[\"'](?P<exact>{_HEX})[\"']",
     "decryptionkey=": rf"decryptionkey=[\"'](?P<exact>{_HEX})[\"']",
     "pepper": rf"pepper\s?[=:]\s?[\"'](?P<exact>{_HEX})[\"']",
-    "protect ": r"(?<=[.un])protect (?:password:=)?\"(?P<loose>[^\s\"]{6,64})\"",
     "crypt": (
         r"crypt(?:['\"] ?=> ?\[\s{0,20}['\"]key['\"] ?=> ?['\"]|>\s{0,20}<key><!\[CDATA\[)"
         rf"(?P<exact>{_HEX})(?!\w)"
     ),
-    "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
-    "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
     "<code>": (r"(?<=<td>)<code>(?=[^\s<]{4,60}[#!*@&$%+?])(?P<loose>[^\s<>]{8,64})</code></td>"),
     "login": rf"login\b[^\n:,/]{{0,30}}[:\s,]\s?(?:[\w.:/-]{{3,40}}, )?[\w.@-]{{2,30}}, {_LOOSE}",
     **{
@@ -167,7 +144,52 @@ DEVICE_SHAPES: dict[str, str] = {
 }
 
 GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
+    OF_CALLS: {
+        "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
+        "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
+        "getbytes(": r"getbytes\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
+        "createasync(": rf"createasync\([\w.]{{1,40}}, ?{_LITERAL}",
+        "new key(": rf"new key\({_LITERAL}",
+        "[]byte(": r"\[\]byte\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
+    },
+    OF_COMMANDS: {
+        "keychain -p": rf"keychain -p ?{_SURE}",
+        "beeline ": rf"beeline [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
+        "steghide ": rf"steghide [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
+        "-k ": rf"-k [\"'](?P<exact>(?-i:{_WORDS}))[\"']",
+        " -x aes": rf" -x aes\S{{0,4}} -x {_SURE}",
+        " -x des": rf" -x des -x {_SURE}",
+    },
+    "sp_": {
+        "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
+        "sp_addlogin": rf"sp_addlogin {_STRING}, ?N?{_LITERAL}",
+        "sp_password": rf"sp_password (?:{_STRING}, ?)?N?{_LITERAL}",
+    },
+    "snmp": {
+        "priv aes": rf"priv aes(?:[ -]?(?:128|192|256))? {_LOOSE}",
+        "priv des": rf"priv des(?:56)? {_LOOSE}",
+        "priv 3des": rf"priv 3des {_LOOSE}",
+    },
+    "secret": {
+        "extension: ": rf"extension: ?[0-9]{{2,6}}\s{{1,4}}(?:auth )?secret: {_SURE}",
+        "secret: ": r"secret: [\"'](?P<loose>[^\s\"']{8,64})[\"'],\s{0,20}expiresIn",
+        "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
+    },
+    "expect": {
+        "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
+    },
+    "\\": {
+        "[+] ": r"\[\+\] [\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>\S{6,64})",
+        "success: '": r"success: '[\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>[^\s'\"]{6,64})",
+    },
+    "|": {
+        "echo ": (
+            rf"echo (?:-n )?[\"'](?P<exact>(?-i:{_WORDS}))[\"'] ?\| ?(?:sudo )?"
+            r"(?:gpg|cryptsetup|openssl|zfs|veracrypt|fscrypt)"
+        ),
+    },
     "pass": {
+        "option passwo": r"option password [\"'](?P<exact>[^\s\"']{6,63})[\"']",
         "sent-username ": rf"sent-username \S{{1,60}} password (?:[07] )?{_SURE}",
         "chap password ": rf"chap password (?:[07] )?{_SURE}",
         "neighbor ": rf"neighbor \S{{3,40}} password (?:[07] )?{_SURE}",
@@ -205,11 +227,6 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "pwgen ": r"pwgen [^\n]{0,30}\r?\n(?P<exact>\S{8,64})(?=\r?\n[^\n]{0,40}(?:pass|pw))",
     },
     "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in _SERVICES},
-    "(": {
-        "createasync(": rf"createasync\([\w.]{{1,40}}, ?{_LITERAL}",
-        "new key(": rf"new key\({_LITERAL}",
-        "[]byte(": r"\[\]byte\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
-    },
     " :": {hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
     "<<<": {
         hint: rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?P<sure>[^\s\"'\\]{{6,64}})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES
+from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES, OF_CALLS, OF_COMMANDS
 from stages.signals.literals import Literals, Pairs
 from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
@@ -38,12 +38,18 @@ _STATED = (
     rf"|:]\s?`?(?!\S{{1,64}} [/|] )(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
+_LONGEST = 14
+"""Bytes of a hint that are searched: the table of all hints is as wide as the longest one."""
+
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
 
 def _shapes(**shapes: str) -> _Shapes:
     """What the search looks for first, in small letters, and the command or call with it."""
-    return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
+    return tuple(
+        (hint[: _LONGEST if hint.isascii() else _LONGEST // 2], re.compile(shape, re.IGNORECASE))
+        for hint, shape in shapes.items()
+    )
 
 
 _FLAG = re.compile(r" (?:-(?:-(?:\w{3,5}-)?(?:user|creds)|[pPuUawbhSAXkK])|/p:)")
@@ -314,29 +320,16 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
 )
 """The same, searched only in a text that has what all of a group have."""
 
-_LONGEST_HINT = 14
-
-
-def _shorten(hint: str, shape: re.Pattern[str]) -> tuple[str, re.Pattern[str]]:
-    """A hint of fewer bytes: the table of all hints is as wide as the longest one."""
-    return hint[: _LONGEST_HINT if hint.isascii() else _LONGEST_HINT // 2], shape
-
-
 _DEVICES = (
-    *(("", *_shorten(*one)) for one in _shapes(**DEVICE_SHAPES)),
-    *(
-        (gate, *_shorten(*one))
-        for gate, gated in GATED_DEVICE_SHAPES.items()
-        for one in _shapes(**gated)
-    ),
+    *(("", *one) for one in _shapes(**DEVICE_SHAPES)),
+    *((gate, *one) for gate, gated in GATED_DEVICE_SHAPES.items() for one in _shapes(**gated)),
 )
-_OF_CALLS, _OF_COMMANDS = "a call with a literal", "a flag"
 _GATED_SHAPES = [
     *(("", *one) for one in _STATEMENTS),
     *_DEVICES,
     *((gate, *one) for gate, gated in _GATED for one in gated),
-    *((_OF_CALLS, *one) for one in _CALLS),
-    *((_OF_COMMANDS, *one) for one in _COMMANDS),
+    *((OF_CALLS, *one) for one in _CALLS),
+    *((OF_COMMANDS, *one) for one in _COMMANDS),
 ]
 _HINTS = Literals([hint.encode() for _, hint, _ in _GATED_SHAPES])
 
@@ -355,7 +348,7 @@ def find_login_calls(text: str, lowered: str, pairs: Pairs | None) -> Iterator[S
     """
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
-    gates = {"": True, _OF_CALLS: is_call, _OF_COMMANDS: is_shell}
+    gates = {"": True, OF_CALLS: is_call, OF_COMMANDS: is_shell}
     for number in _HINTS.choose(pairs):
         gate, hint, shape = _GATED_SHAPES[number]
         if gate not in gates:

@@ -87,8 +87,8 @@ _HINTS_OF_LANGUAGES = (
     "پ=پسورد|\0=ww:|г=гасло|暗=暗号化|セ=セキュリティキー|\0=shared key|\0=shared-key|č=ključ|"
     "\0=kljuc|к=ключ |á=hálózati k|\0=klucz |ü=güvenlik a|\0=losenord|ð=aðgangsor|\0=pasvort|"
     "\0=modpas|\0=pasfhocal|õ=salasõna|к=кодов|ө=сырсөз|ү=серсүз|પ=પાસવર્ડ|ਪ=ਪਾਸਵਰਡ|പ=പാസ്|ಪ=ಪಾಸ್|"
-    "ම=මුරපදය|የ=የይለፍ|ព=ពាក្យស|ລ=ລະຫັດ|စ=စကားဝှက်|ç=açar s|\0=cyfrinair|\0=gesla|è=chiave|"
-    "\0=chiave del wifi|ك=كلمة |ü=schlüssel |网=网络密钥|網=網路金鑰|\0=mima"
+    "ම=මුරපදය|የ=የይለፍ|ព=ពាក្យស|ລ=ລະຫັດ|စ=စကားဝှက်|ç=açar s|\0=cyfrinair|č=gesla|è=chiave|"
+    "\0=chiave del wifi|ك=كلمة |ü=schlüssel |网=网络密钥|網=網路金鑰|码=mima"
 )
 FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
 """Those of other languages, and a character that a longer text of the language has."""

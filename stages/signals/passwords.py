@@ -157,6 +157,7 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
 
 
 _LISTS = Literals([hint.encode() for hint in LIST_HINTS])
+_LETTERS = {letter for letter, _ in FOREIGN_HINTS}
 _HINTS = Literals([hint.encode() for hint in ASCII_HINTS])
 
 
@@ -166,7 +167,8 @@ def _choose_hints(lowered: str, pairs: Pairs | None) -> list[str]:
     most = len(ASCII_HINTS) if is_short and is_ascii else len(HINTS)
     hints = [ASCII_HINTS[number] for number in _HINTS.choose(pairs) if number < most]
     if not is_ascii:
-        hints += [hint for letter, hint in FOREIGN_HINTS if is_short or letter in lowered]
+        letters = {letter for letter in _LETTERS if is_short or letter in lowered}
+        hints += [hint for letter, hint in FOREIGN_HINTS if letter in letters]
     return hints
 
 

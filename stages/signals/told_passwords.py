@@ -22,7 +22,7 @@ number (`tulip1975`), signs inside or a generator's mixture (`Tr4mv4j&17`)."""
 
 _TOKEN = re.compile(
     r"(?<![!-~])[!-~\u00c0-\u024f\u0370-\u052f\u05d0-\u05ea]{6,80}+(?![!-~])"
-    r"|(?<![\u3041-\u9fff])[\u3041-\u9fff]{2,10}[0-9]{2,8}[!?#*@+&%]?|[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}"
+    r"|(?<![\u3041-\u9fff])[\u3041-\u9fff]{2,10}[0-9]{2,8}+[!?#*@+&%]?(?![\u3041-\u9fff])|[\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}"
 )
 """Letters of alphabets and signs; other scripts have no blanks between words and value."""
 
@@ -37,6 +37,9 @@ _FOREIGN_SURE = re.compile(
 )
 _FOREIGN_WORDY = re.compile(r"[^\W\d_]{4,20}[_.-]?[0-9]{2,6}|[0-9]{2,6}[_.-]?[^\W\d_]{4,20}")
 _EASTERN = re.compile(r"[\u3041-\u9fff\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}")
+_OF_CHARACTERS = re.compile(
+    r"半角|全角|英数|数字|文字|字母|字符|位|密[码碼]|パスワード|비밀번호|자리"
+)
 _NUMBER_FIRST = re.compile(
     r"(?!(?:19|20)[0-9]{2}-[a-z])[0-9]{2,4}[-_.]?[A-Za-z]{5,16}[0-9]{0,2}"
     r"|[0-9]{4}-[A-Za-z]{5,16}"
@@ -96,7 +99,7 @@ def _rate_foreign(value: str) -> int:
     """The same of a word with letters outside ASCII."""
     if is_placeholder(value) or not any(map(str.isdecimal, value)):
         return NONE
-    if _EASTERN.fullmatch(value):
+    if _EASTERN.fullmatch(value) and not _OF_CHARACTERS.search(value):
         return WORDY
     if value.isalnum():
         return WORDY if _FOREIGN_WORDY.fullmatch(value) else NONE
@@ -177,7 +180,8 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
     """Values near the word for passwords in [start, end), behind it and before it."""
     before = text[max(0, start - 3) : start]
     is_verb = text[start:end].lower() == "pass"
-    if text.startswith("PASS:", start):  # The result of a test.
+    is_result = text.startswith("PASS:", start)  # Of a test, unless a user is named before.
+    if is_result and not _USER_ABOVE.search(text, max(0, start - 60), start):
         return
     if (
         _NO_NAME_BEFORE.search(before)
@@ -208,6 +212,7 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(*found, "password", "<secret:password>")
 
 
+_USER_ABOVE = re.compile(r"(?:user|login|e?mail)\w{0,4}\s?:", re.IGNORECASE)
 _COMMAND = re.compile(r"(?:[`$#\n] ?|sudo )passwd\Z")
 _ARGUMENT = re.compile(r" \S{1,40}")
 """The command, and the user whose password it changes."""
