@@ -153,6 +153,13 @@ and public keys in base64, with PEM's marks and without; public keys of SSH."""
 _DIGEST_BETWEEN = re.compile(r"hash|digest|md5|\bsha-?[0-9]|checksum|fingerprint", re.IGNORECASE)
 """Words between a name and hexadecimal digits: `the password hash is: …`."""
 
+_DIGEST_OF = re.compile(
+    r"(?:hash|digest|md5|\bsha-?[0-9]{1,3}|checksum|fingerprint) (?:of|for|von|de|des|der|du|del)\b"
+    r"[^\n:=]{0,24}\Z",
+    re.IGNORECASE,
+)
+"""What says that a digest of the secret follows: `SHA-1 of the leaked password: …`."""
+
 _HASHED_BEFORE = re.compile(
     r"(?:(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?"
     r"|(?:md5|sha-?[0-9]{1,3}) ?\([\"']?)\Z",
@@ -335,7 +342,10 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
     is_quoted = name["quote"] is not None
     if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
         return False
-    if _HEX.match(value) and _DIGEST_BETWEEN.search(text, name.end("name"), start):
+    if _HEX.match(value) and (
+        _DIGEST_BETWEEN.search(text, name.end("name"), start)
+        or _DIGEST_OF.search(text, max(0, name.start() - 40), name.start())
+    ):
         return False
     is_named_weakly = WEAK_NAME.fullmatch(name["name"]) is not None
     if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Pairs: TypeAlias = npt.NDArray[np.bool_]
 
-_SHORT = 512
+_SHORT = 200
 """Bytes of a text in which the searches themselves take less."""
 
 _ALWAYS = 1 << 12

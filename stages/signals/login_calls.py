@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES, OF_CALLS, OF_COMMANDS
 from stages.signals.literals import Literals, Pairs
 from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
@@ -19,6 +20,7 @@ from stages.signals.secret_values import (
     is_grouped,
     is_password,
     is_phrase,
+    is_placeholder,
     is_strong_password,
 )
 
@@ -36,12 +38,18 @@ _STATED = (
     rf"|:]\s?`?(?!\S{{1,64}} [/|] )(?P<loose>[^\s\"'`<>|]{{8,64}})"
 )
 _LOOSE = r"[\"'`]?(?P<loose>[^\s\"'`<>|]{8,64})"
+_LONGEST = 14
+"""Bytes of a hint that are searched: the table of all hints is as wide as the longest one."""
+
 _Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 
 
 def _shapes(**shapes: str) -> _Shapes:
     """What the search looks for first, in small letters, and the command or call with it."""
-    return tuple((hint, re.compile(shape, re.IGNORECASE)) for hint, shape in shapes.items())
+    return tuple(
+        (hint[: _LONGEST if hint.isascii() else _LONGEST // 2], re.compile(shape, re.IGNORECASE))
+        for hint, shape in shapes.items()
+    )
 
 
 _FLAG = re.compile(r" (?:-(?:-(?:\w{3,5}-)?(?:user|creds)|[pPuUawbhSAXkK])|/p:)")
@@ -79,7 +87,7 @@ _COMMANDS = _shapes(
 )
 """Commands whose password follows a flag: searched where any of the flags is."""
 
-_QUOTED_ARGUMENTS = ('("', "('", '")', "')", '".to', '(b"')
+_QUOTED_ARGUMENTS = ('("', "('", '")', "')", "', {", '".to', '(b"')
 _TWO = rf"\({_ARGUMENT}, ?{_LITERAL}"
 _THREE = rf"\({_ARGUMENT}, ?{_ARGUMENT}, ?{_LITERAL}"
 _CALLS = _shapes(
@@ -122,7 +130,7 @@ _STATEMENTS = _shapes(
     **{
         "net use": r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})?(?: /user:\S{1,40})?"
         r" [\"']?(?P<sure>[^\s\"'`<>|/]{6,64})",
-        "identified": rf"identified (?:with \w+ )?by (?:password )?{_SURE}",
+        "identified": rf"identified (?:with \w+ )?by {_SURE}",
         "securestring": rf"securestring (?:-String )?(?!-[A-Za-z]){_SURE}",
         "login": (
             rf"(?<!no)login(?:{_STATED}|(?<=[^\w/]/login) (?P<of_user>[^\s=\"'`<>|]{{8,64}})"
@@ -312,12 +320,16 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
 )
 """The same, searched only in a text that has what all of a group have."""
 
-_OF_CALLS, _OF_COMMANDS = "a call with a literal", "a flag"
+_DEVICES = (
+    *(("", *one) for one in _shapes(**DEVICE_SHAPES)),
+    *((gate, *one) for gate, gated in GATED_DEVICE_SHAPES.items() for one in _shapes(**gated)),
+)
 _GATED_SHAPES = [
     *(("", *one) for one in _STATEMENTS),
+    *_DEVICES,
     *((gate, *one) for gate, gated in _GATED for one in gated),
-    *((_OF_CALLS, *one) for one in _CALLS),
-    *((_OF_COMMANDS, *one) for one in _COMMANDS),
+    *((OF_CALLS, *one) for one in _CALLS),
+    *((OF_COMMANDS, *one) for one in _COMMANDS),
 ]
 _HINTS = Literals([hint.encode() for _, hint, _ in _GATED_SHAPES])
 
@@ -336,7 +348,7 @@ def find_login_calls(text: str, lowered: str, pairs: Pairs | None) -> Iterator[S
     """
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
-    gates = {"": True, _OF_CALLS: is_call, _OF_COMMANDS: is_shell}
+    gates = {"": True, OF_CALLS: is_call, OF_COMMANDS: is_shell}
     for number in _HINTS.choose(pairs):
         gate, hint, shape = _GATED_SHAPES[number]
         if gate not in gates:
@@ -404,12 +416,14 @@ def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     group = match.lastgroup or "sure"
     begin = match.start(group)
     is_quoted = text[begin - 1] in "\"'"
-    value = match[group] if is_quoted else cut_bare(match[group])
+    value = match[group] if is_quoted or group == "exact" else cut_bare(match[group])
     after = text[begin + len(value) : begin + len(value) + 1]
-    if is_quoted and after not in ('"', "'", "\\"):
+    if is_quoted and group != "exact" and after not in ('"', "'", "\\"):
         return
     is_loose = group in _LOOSE_GROUPS
     is_found = is_password(value) and (not is_loose or is_strong_password(value))
+    if group == "exact":
+        is_found = not is_placeholder(value)
     is_found = is_found or is_grouped(value)
     is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]

@@ -81,7 +81,7 @@ ASSIGNS = (
 _METHODS = r"(?:send_?keys|type|fill|val|value|set\w{0,20}|put|input|write|insert|append|add)"
 ARGUMENT = (
     rf"(?:{QUOTE}\])?{QUOTE},\s{{0,12}}(?:(?:{_QUOTES})(?=\\[\"'])|(?={_QUOTES}))"
-    rf"|\(\s{{0,3}}(?=b?(?:{_QUOTES}))"
+    rf"|\(\s{{0,3}}(?=[bLu]?(?:{_QUOTES}))"
     r"|(?-i:(?<=[A-Z])),\s{0,12}(?=[\"'])"
     rf"|[\])]{{0,2}}{QUOTE}?[\])]{{0,2}}\.{_METHODS}\(\s{{0,3}}(?={_QUOTES})"
 )
@@ -103,7 +103,7 @@ OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
     r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|!unsafe |[\"']\{\{ "
     r"|\b(?:md5|sha1|b?crypt|encrypt|Hash::make|String::from)\()(?=[\"'])"
-    r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};))?"
+    r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};)|\[(?=[^\[\]\s\"']{6,64}\][,}]))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 
@@ -112,7 +112,7 @@ GROUPS = r"(?-i:[a-z]{4}(?:[ \u00a0][a-z]{4}){3})(?![\w-])"
 
 _OPEN_QUOTED = (
     rf"(?P<quote>{_QUOTES})(?P<quoted>{GROUPS}(?=(?P=quote))"
-    r"|(?:(?!(?P=quote))[^\s]){6,200})"
+    r"|(?:\\(?P=quote)(?=[A-Za-z0-9])|(?!(?P=quote))[^\s]){6,200})"
 )
 _CLOSED_BY = r"(?:(?P=quote)|[\u201d\u201c\u00bb\u00ab\u2019\u300d\u300f])"
 QUOTED = rf"(?:{_OPEN_QUOTED}{_CLOSED_BY})"

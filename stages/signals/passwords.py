@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 
+from stages.signals.listed_passwords import LIST_HINTS, find_listed_passwords, find_told_pairs
 from stages.signals.literals import Literals, Pairs, fold_case
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
@@ -52,6 +54,7 @@ from stages.signals.secret_values import (
     is_phrase,
     is_strong_password,
 )
+from stages.signals.told_passwords import find_told_passwords
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
@@ -102,21 +105,30 @@ _HASHED_BEFORE = re.compile(
 )
 _WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
-_SIGN = re.compile(r"[=:>-]")
+_SIGN = re.compile(r"[=:>\uff1a\uff1d\u055d-]")
+_FROM = re.compile(r"(?: \w{2,12}){1,3} (?:from|von|de|da|z|z|с|från|fra|van) ")
+"""A name whose old value is told before the new one: `password changed from … to …`."""
+
+_OF_USER = re.compile(
+    r"\b(?:user|benutzer|usuario|usuário|utilisateur|utente|пользователя|host|server)\s\Z",
+    re.IGNORECASE,
+)
 
 
 def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
     """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
+        lowered = text.replace("İ", "i").lower()
+    if len(lowered) != len(text):
         lowered = text
     folded = fold_case(pairs)
     for hint in _choose_hints(lowered, folded):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
-            if match is not None:
-                yield from _read_password(text, match)
+            joined = list(_read_password(text, match)) if match is not None else []
+            yield from joined
             if text.startswith("passwd --stdin", place) or (
                 match is None
                 and (lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place))
@@ -128,14 +140,24 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
             name = _ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
+                if not joined or _FROM.match(text, name.end()):
+                    yield from find_told_passwords(text, place, name.end())
             place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered, folded)
+    yield from find_told_pairs(text)
+    for number in _LISTS.choose(folded):
+        place = lowered.find(LIST_HINTS[number])
+        while place >= 0:
+            yield from find_listed_passwords(text, place)
+            place = lowered.find(LIST_HINTS[number], place + 1)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
             if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
                 yield from _accept_cell(text, start, end)
 
 
+_LISTS = Literals([hint.encode() for hint in LIST_HINTS])
+_LETTERS = {letter for letter, _ in FOREIGN_HINTS}
 _HINTS = Literals([hint.encode() for hint in ASCII_HINTS])
 
 
@@ -145,7 +167,8 @@ def _choose_hints(lowered: str, pairs: Pairs | None) -> list[str]:
     most = len(ASCII_HINTS) if is_short and is_ascii else len(HINTS)
     hints = [ASCII_HINTS[number] for number in _HINTS.choose(pairs) if number < most]
     if not is_ascii:
-        hints += [hint for letter, hint in FOREIGN_HINTS if is_short or letter in lowered]
+        letters = {letter for letter in _LETTERS if is_short or letter in lowered}
+        hints += [hint for letter, hint in FOREIGN_HINTS if letter in letters]
     return hints
 
 
@@ -165,6 +188,9 @@ _SHARED_ABOVE = re.compile(
     re.IGNORECASE,
 )
 """What servers and phones share a `secret` for."""
+
+_PEER_BELOW = re.compile(r"\n(?:context|host|qualify|type|nat|disallow|callerid) ?=")
+"""The options of a peer of Asterisk."""
 
 _STORED = re.compile(r"\{(?:noop|plain|cleartext)\}", re.IGNORECASE)
 """How Spring and LDAP mark a password that is not hashed."""
@@ -186,6 +212,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         return
     if match["short"] and not _may_be_short(text, match):
         return
+    if text[start - 1 : start] == "1" and not match["firm"]:  # 1Password, a manager of passwords.
+        return
     if match["plain"] is not None and _COMMAND.search(text, max(0, start - 6), start + 7):
         return
     if (
@@ -193,6 +221,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         and not _AN_APPLICATIONS.search(text, max(0, start - 10), start)
         and not _LOGIN_ABOVE.search(text, max(0, start - 80), start)
         and not _SHARED_ABOVE.search(text, max(0, start - 160), start)
+        and not _PEER_BELOW.search(text, match.end(), match.end() + 80)
     ):
         return
     if match["firm"] and _joins_no_value(text, start, match["firm"]):
@@ -209,7 +238,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     if user is not None and _USER_AND_PASSWORD.search(text, max(0, start - 16), start):
         begin, value = begin + user.end(), value[user.end() :]
     if group == "bare":
-        value = cut_bare(value)
+        value = value if _is_whole(text, match, value) else cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
             return
         if _is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
@@ -218,14 +247,38 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
             return
     if stored is not None:
         value = value[stored.end() :]
-    if "==" in (match["firm"] or "").replace("!", "=") and _DIGEST.fullmatch(value):
+    escaped, value = value, unescape(_ESCAPED.sub(r"\1", value))
+    if _DIGEST.fullmatch(value) and (
+        "==" in (match["firm"] or "").replace("!", "=")
+        or _HASH_OF.search(text, max(0, start - 40), start)
+    ):
         return
     if is_grouped(value) or _is_accepted(text, match, value):
-        yield Span(begin, begin + len(value), "password", "<secret:password>")
+        yield Span(begin, begin + len(escaped), "password", "<secret:password>")
 
 
+_FIELDS = re.compile(r"[=<>\"'(){}]|,\S*,|;\Z|,\Z")
+
+
+def _is_whole(text: str, match: re.Match[str], value: str) -> bool:
+    """Whether a value without quotes goes on behind a comma, semicolon or entity.
+
+    Between tags it does, and where the signs of a whole line are mixed as a generator mixes them.
+    """
+    firm = match["firm"] or ""
+    if firm.endswith(">") and "&" in value:
+        return text.startswith("</", match.end("bare"))
+    return firm.endswith(": ") and ";" in value and is_mixed(value) and not _FIELDS.search(value)
+
+
+_ESCAPED = re.compile(r"\\([\"'](?=\w))")
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
 """What a program compares the hash of a password with."""
+
+_HASH_OF = re.compile(
+    r"(?:hash|md5|sha-?[0-9]{1,3}|digest|ntlm|checksum|prüfsumme|хеш|хэш|empreinte|somme)\W[^\n]{0,30}\Z",
+    re.IGNORECASE,
+)
 
 _COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
 """The command takes the name of a user: `sudo passwd ann`."""
@@ -274,6 +327,8 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
+        if _OF_USER.search(match["plain"]):
+            return False
     elif match["verb"] is not None:
         is_sure = match["verb"][0] not in "\"')\u201d" and (
             not match["name"]
@@ -298,7 +353,7 @@ _DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IG
 """What has a secret that no person chooses."""
 
 _STDIN = "password-stdin"
-_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?![a-z])", re.IGNORECASE)
+_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?=nya\b|[^a-z]|\Z)", re.IGNORECASE)
 _QUESTION = re.compile(
     r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
     r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"

@@ -82,7 +82,11 @@ _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
     r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
+    r"|\A(?![0-9]{2,4}-(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year|time"
+    r"|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column"
+    r"|pixel|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit"
+    r"|chiffre|lettre)\w*)[A-Za-z]{5,}\Z)"
+    r"(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)\w*|base(?:32|64)|argon2\w*"
     r"|bcrypt\w*"
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|(?-i:v)[0-9]{1,2}(?:\.\w+)*(?:(?:alpha|beta|rc)[0-9]{0,2})?|[0-9]+-?(?:char\w*|bits?|bytes?"
     r"|digits?|letters?|symbols?|words?|px|r?em|pt|days?"
@@ -92,7 +96,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _HASH = re.compile(
-    r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
+    r"\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _NO_VALUE = re.compile(
     r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
@@ -112,7 +116,7 @@ _ALGORITHM = re.compile(
 
 _CALL = re.compile(
     r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
-    r"|=>|::|</|/>|\w==\w"
+    r"|=>|\w\w::|</|/>|\w==\w"
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
@@ -311,7 +315,7 @@ _NO_PASSWORD = re.compile(
     r"store|stored|manager|dialog|button|screen|page|view|model|schema|validator|"
     r"element|control|component|handler|callback|function|ref|base|basic|digest|"
     r"bearer|copy|paste|here|there|above|below|siehe|unten|oben|voir|ver|vea|"
-    r"vedi|abajo|onder|patrz|zie",
+    r"vedi|abajo|onder|patrz|zie|\w*schlüssel\w*|vorhanden|present|présent",
     re.IGNORECASE,
 )
 """Words of forms, code and documentation: a value with one of them names something else."""

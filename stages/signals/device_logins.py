@@ -1,0 +1,243 @@
+"""Passwords in the configuration of devices, in installers, dialogues of protocols and of tools.
+
+What stands before the password here belongs to one program (`register => ann:…@host` of Asterisk,
+`set psksecret …` of Fortinet, `KEY FOUND! [ … ]` of Aircrack), so each form has its own pattern.
+`login_calls.py` searches them: a key is what the pattern begins with, in small letters. A `sure`
+value must look like a password, a `loose` one must stand out of prose, an `exact` one need only be
+no placeholder. All patterns are bounded.
+"""
+
+from __future__ import annotations
+
+_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|;]{6,64})"
+_LOOSE = r"[\"']?(?P<loose>[^\s\"'`<>|;]{8,64})"
+_LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
+_STRING = r"(?:N?'[^'\n]{0,60}'|\"[^\"\n]{0,80}\"|NULL|\w{1,20})"
+_END = r"(?=[ \t]{0,8}(?:\r?\n|\Z))"
+_WORDS = r"[a-z]{3,12}(?: [a-z]{3,12}){2,7}"
+_HEX = r"[0-9a-fA-F]{32,128}"
+
+_KEY_CONTENTS = (
+    *("key content", "schlüsselinhalt", "contenu de la clé", "contenido de la clave"),
+    *("contenuto chiave", "conteúdo da chave", "содержимое ключа", "sleutelinhoud"),
+    *("zawartość klucza", "obsah klíče", "anahtar içeriği", "nyckelinnehåll", "nøgleindhold"),
+    *(
+        "nøkkelinnhold",
+        "kulcstartalom",
+        "kulcs tartalma",
+        "キー コンテンツ",
+        "关键内容",
+        "金鑰內容",
+    ),
+    *("키 콘텐츠", "avaimen sisältö", "conținut cheie", "вміст ключа", "κλειδί περιεχόμενο"),
+)
+"""How Windows names the key of a wireless network, in its languages (`netsh wlan show profile`)."""
+
+_HERE_STRINGS = (
+    *("kinit ", "passwd ", "cryptsetup ", "hdiutil ", "gpg ", "ssh-add", "vncpasswd", "openssl "),
+    *(
+        "veracrypt ",
+        "keepassxc-cli ",
+        "sudo -s",
+        "smbclient ",
+        "-stdin",
+        "fscrypt ",
+        "zfs load-key",
+    ),
+    *("bw unlock", "restic ", "borg "),
+)
+"""Commands that read a password from the string after `<<<`."""
+
+_ADMINS = ("admin/", "root/")
+
+_SERVICES = (
+    *("netflix", "spotify", "disney", "hulu", "amazon", "gmail", "google", "icloud", "apple id"),
+    *("facebook", "instagram", "twitter", "paypal", "ebay", "steam", "github", "gitlab", "dropbox"),
+    *("outlook", "yahoo", "zoom", "slack", "linkedin", "airbnb", "twitch", "router", "cpanel"),
+    *("wordpress", "synology", "jenkins", "grafana", "proxmox", "nextcloud"),
+)
+"""What people list the accounts of, a line each: service, name, password."""
+
+OF_CALLS, OF_COMMANDS = "a call with a literal", "a flag"
+"""Gates of what is searched only where a literal is an argument, or a command has a flag."""
+
+DEVICE_SHAPES: dict[str, str] = {
+    # Configuration of routers, switches and telephones.
+    "register =>": r"register => ?[^\s:@/]{1,40}:(?:[^\s:@]{1,40}:)?(?P<sure>[^\s@:]{6,64})@",
+    "-server host": rf"-server host \S{{1,40}} [^\n]{{0,60}}?\bkey (?:[07] )?{_SURE}",
+    "key-string ": rf"key-string (?:[07] )?{_LOOSE}",
+    "set psksecret ": rf"set psksecret {_SURE}",
+    "set passwd ": rf"set passwd {_SURE}",
+    "pre-shared-secret ": rf"pre-shared-secret {_SURE}",
+    "pre-shared-key": rf"pre-shared-key(?:=| (?:local |remote )?(?:ascii-text |plain )?){_SURE}",
+    "ascii ": rf"(?<=wpa-psk )ascii (?:[07] )?{_SURE}",
+    # Wireless networks.
+    "iwconfig ": rf"iwconfig \S{{2,12}} key s:{_SURE}",
+    "key found! [ ": r"key found! \[ (?P<exact>[^\s\]]{8,63}) \]",
+    "wpa psk: ": r"wpa psk: [\"'](?P<exact>[^\s\"']{8,63})[\"']",
+    "<keymaterial>": r"<keymaterial>(?P<exact>[^<\s]{8,63})</",
+    "wlan": (
+        r"wlan(?:[ -]?(?:netzwerk)?(?:schl(?:ü|ue)ssel|key|passwort|kennwort))[^\n:]{0,20}: ?"
+        r"(?P<exact>[0-9]{4}(?: [0-9]{4}){3,4})(?![0-9])"
+    ),
+    "ключ безопасности": r"ключ безопасности(?: сети)?:? (?P<exact>[0-9]{8,20})(?![0-9])",
+    "clé w": r"clé w(?:pa2?|i-?fi|ep)[^\n:]{0,30}: ?(?P<exact>[0-9A-Z]{10,26})(?![0-9A-Za-z])",
+    # Installers and start of machines.
+    # Protocols.
+    "ugfzc3dvcmq6": (
+        r"ugfzc3dvcmq6\r?\n(?:(?-i:[CS]): ?|[<>]{1,3} ?)?"
+        r"(?-i:(?P<exact>[A-Za-z0-9+/]{8,88}={0,2}))(?=\s|\Z)"
+    ),
+    "auth plain ": r"(?-i:AUTH PLAIN (?P<exact>[A-Za-z0-9+/]{12,88}={0,2}))(?=\s|\Z)",
+    "user ": (
+        rf"(?<=\n)user [\w.@-]{{1,40}} {_LOOSE}{_END}|"
+        r"user \S{1,60}\r?\n(?:[^\n]{0,80}\n)?[<>CS:= -]{0,5}pass "
+        r"(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)"
+    ),
+    "/j #": rf"/j #[\w.-]{{1,40}} {_LOOSE}",
+    "/join #": rf"/join #[\w.-]{{1,40}} {_LOOSE}",
+    "/login ": rf"(?<![^\s>])/login (?!\S{{1,40}}=){_SURE}{_END}",
+    "/register ": rf"(?<![^\s>])/register {_SURE}",
+    "nickserv ": rf"nickserv :?(?:identify|register) (?:[\w-]{{1,20}} (?!\S{{1,40}}@))?{_SURE}",
+    # What tools print.
+    "login attempt [": r"login attempt \[(?:b?['\"])?[^\s/'\"]{1,40}['\"]?/(?:b?['\"])?"
+    r"(?P<sure>[^\s'\"\]]{6,64})",
+    "recovery": r"recovery(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
+    "bitlocker": r"bitlocker(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
+    "manage-bde": r"manage-bde(?s:.{0,400}?)(?<![0-9-])(?P<exact>[0-9]{6}(?:-[0-9]{6}){7})"
+    r"(?![0-9-])",
+    # Commands.
+    "-asplaintext": rf"-asplaintext (?:-force )?(?:-string )?{_SURE}",
+    "ldappasswd": rf"ldappasswd [^\n|;]{{0,80}}?-[saA] {_SURE}",
+    "samba-tool user": rf"samba-tool user (?:create|add) \S{{1,40}} {_SURE}",
+    "signtool ": rf"signtool sign [^\n]{{0,120}}?/p {_SURE}",
+    "userid=": r"userid=[\"']?\w{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
+    "openssl passwd": rf"openssl passwd (?:-\w{{1,8}} ){{0,2}}{_SURE}",
+    "luks": rf"luks(?: key| passphrase| pw)?: {_LOOSE}",
+    "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
+    "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
+    "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
+    "l2tpd ": r"l2tpd \"(?P<sure>[^\s\"]{6,64})\" ",
+    "pptpd ": r"pptpd \"(?P<sure>[^\s\"]{6,64})\" ",
+    # Calls and fields of programs.
+    'protect "': r"(?<=[.un])protect \"(?P<loose>[^\s\"]{6,64})\"",
+    "validationkey=": rf"validationkey=[\"'](?P<exact>{_HEX})[\"']",
+    "decryptionkey=": rf"decryptionkey=[\"'](?P<exact>{_HEX})[\"']",
+    "pepper": rf"pepper\s?[=:]\s?[\"'](?P<exact>{_HEX})[\"']",
+    "crypt": (
+        r"crypt(?:['\"] ?=> ?\[\s{0,20}['\"]key['\"] ?=> ?['\"]|>\s{0,20}<key><!\[CDATA\[)"
+        rf"(?P<exact>{_HEX})(?!\w)"
+    ),
+    "<code>": (r"(?<=<td>)<code>(?=[^\s<]{4,60}[#!*@&$%+?])(?P<loose>[^\s<>]{8,64})</code></td>"),
+    "login": rf"login\b[^\n:,/]{{0,30}}[:\s,]\s?(?:[\w.:/-]{{3,40}}, )?[\w.@-]{{2,30}}, {_LOOSE}",
+    **{
+        hint: (
+            rf"(?<![\w./-]){hint}(?=[^\s/]{{2,40}}[!#$%^&*+])(?P<loose>[^\s/\"'<>|;,]{{8,64}})"
+            r"(?=[\s,.;)]|\Z)"
+        )
+        for hint in _ADMINS
+    },
+    "teamviewer": (
+        r"teamviewer[^\n]{0,40}(?:pass\w{0,4}|pw|kennwort|passwort|mdp|contraseña|пароль)[: ]{1,2}"
+        r"(?P<sure>[^\s,;]{6,16})"
+    ),
+}
+
+GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
+    OF_CALLS: {
+        "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
+        "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
+        "getbytes(": r"getbytes\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
+        "createasync(": rf"createasync\([\w.]{{1,40}}, ?{_LITERAL}",
+        "new key(": rf"new key\({_LITERAL}",
+        "[]byte(": r"\[\]byte\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
+    },
+    OF_COMMANDS: {
+        "keychain -p": rf"keychain -p ?{_SURE}",
+        "beeline ": rf"beeline [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
+        "steghide ": rf"steghide [^\n|;]{{0,80}}? (?-i:-p) {_SURE}",
+        "-k ": rf"-k [\"'](?P<exact>(?-i:{_WORDS}))[\"']",
+        " -x aes": rf" -x aes\S{{0,4}} -x {_SURE}",
+        " -x des": rf" -x des -x {_SURE}",
+    },
+    "sp_": {
+        "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
+        "sp_addlogin": rf"sp_addlogin {_STRING}, ?N?{_LITERAL}",
+        "sp_password": rf"sp_password (?:{_STRING}, ?)?N?{_LITERAL}",
+    },
+    "snmp": {
+        "priv aes": rf"priv aes(?:[ -]?(?:128|192|256))? {_LOOSE}",
+        "priv des": rf"priv des(?:56)? {_LOOSE}",
+        "priv 3des": rf"priv 3des {_LOOSE}",
+    },
+    "secret": {
+        "extension: ": rf"extension: ?[0-9]{{2,6}}\s{{1,4}}(?:auth )?secret: {_SURE}",
+        "secret: ": r"secret: [\"'](?P<loose>[^\s\"']{8,64})[\"'],\s{0,20}expiresIn",
+        "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
+    },
+    "expect": {
+        "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
+    },
+    "\\": {
+        "[+] ": r"\[\+\] [\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>\S{6,64})",
+        "success: '": r"success: '[\w.-]{1,40}\\[\w.$-]{1,40}:(?P<sure>[^\s'\"]{6,64})",
+    },
+    "|": {
+        "echo ": (
+            rf"echo (?:-n )?[\"'](?P<exact>(?-i:{_WORDS}))[\"'] ?\| ?(?:sudo )?"
+            r"(?:gpg|cryptsetup|openssl|zfs|veracrypt|fscrypt)"
+        ),
+    },
+    "pass": {
+        "option passwo": r"option password [\"'](?P<exact>[^\s\"']{6,63})[\"']",
+        "sent-username ": rf"sent-username \S{{1,60}} password (?:[07] )?{_SURE}",
+        "chap password ": rf"chap password (?:[07] )?{_SURE}",
+        "neighbor ": rf"neighbor \S{{3,40}} password (?:[07] )?{_SURE}",
+        "set passphrase ": rf"set passphrase {_SURE}",
+        "plaintext-password ": rf"plaintext-password {_SURE}",
+        "pppoe ": rf"pppoe (?:[\w-]{{1,20}} ){{0,3}}password {_SURE}",
+        "d/root-password": rf"d/root-password(?:-again)? password {_SURE}",
+        "d/user-password": rf"d/user-password(?:-again)? password {_SURE}",
+        "password>": r"password>\s{0,40}<value>(?P<exact>[^<\s]{6,64})</value>",
+        "pass show ": rf"pass show [\w./@-]{{3,60}}\r?\n{_LOOSE}{_END}",
+        "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
+        rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
+        "passphrase": (
+            rf"passphrase(?: (?:for|of|to) [\w ]{{2,40}})?: (?P<exact>(?-i:{_WORDS})){_END}"
+        ),
+        "pass": (
+            r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"
+            r"|password[ :=]{1,3}"
+            r"(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
+            r"|password:: (?P<loose>\S{8,64})"
+        ),
+        "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",
+        'password";': r"password\";s:[0-9]{1,2}:\"(?P<sure>[^\s\"]{6,64})\"",
+        'password"': (
+            r"password\"(?:\r?\n\r?\n|: ?\{\s{0,20}\"value\": ?\")(?P<sure>[^\s\"]{6,64})(?=[\"\s])"
+        ),
+        "password<": (
+            r"password</(?:key>\s{0,40}<value[^<>]{0,40}>|stringprop>\s{0,40}<stringprop name="
+            r"\"argument\.value\">)(?P<sure>[^\s<>]{6,64})</"
+        ),
+        "password'": rf"password'\]\['\w{{1,30}}'\]\s?=\s?{_LITERAL}",
+        "password-command": rf"password-command[ =][\"']echo {_SURE}",
+        "md5('": r"md5\('(?P<sure>[^\s']{6,64})'\)",
+        ".hash(": rf"(?<=context)\.hash\({_LITERAL}",
+        "pwgen ": r"pwgen [^\n]{0,30}\r?\n(?P<exact>\S{8,64})(?=\r?\n[^\n]{0,40}(?:pass|pw))",
+    },
+    "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in _SERVICES},
+    " :": {hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
+    "<<<": {
+        hint: rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?P<sure>[^\s\"'\\]{{6,64}})"
+        for hint in _HERE_STRINGS
+    },
+    "  ": {
+        hint: (
+            rf"(?<![\w.]){hint}\+?(?:[ \t]{{1,12}}|: ?)[\w.@+-]{{3,60}}"
+            rf"(?:[ \t]{{1,12}}| / |, ){_LOOSE}{_END}"
+        )
+        for hint in _SERVICES
+    },
+}
+"""Those that are searched only in a text with the sign that all of a group have."""

@@ -1,0 +1,69 @@
+"""Passwords that stand beside the name of a user: in a pair, or in a list of accounts.
+
+No word for passwords need be there: `Zugang: Mitglied / Tr4mv4j&17`, or below a line about
+credentials a line for each account (`- root on db1: …`). The shape of the value decides, as
+`told_passwords.py` rates it. Time is linear in the text: lines are read up to a bounded length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stages.signals.outputs import Span
+from stages.signals.secret_values import is_chosen_words, is_password
+from stages.signals.told_passwords import WEAK, rate, trim
+
+_PAIR = re.compile(r" / [\"'`*]{0,2}(?P<value>[!-~]{6,64})")
+_USER = re.compile(r"(?:\A|[\s\"'`*(：:,])[\"'`*]{0,2}[\w.@+-]{2,40}[\"'`*]{0,2}\Z")
+_OF_ACCOUNT = re.compile(
+    r"log[ -]?in|log on|account|access|credential|creds|zugang|konto|anmeld|inlog|toegang"
+    r"|identifiant|connexion|compte|accès|acces|usuari|cuenta|utente|credenzial|conta|учётк|учетк"
+    r"|вход|логин|доступ|akun|hesap|giriş|přihl|logowan|dostęp|inloggning|pålogg|belép|kirjaut"
+    r"|계정|로그인|账号|账户|帳號|登录"
+    r"|ログイン|アカウント|tài khoản|تسجيل|\buse\b|\bsign in|router|nas\b|nvr"
+    r"|wi-?fi|server|panel|portal|intranet|vpn|ftp|ssh|admin",
+    re.IGNORECASE,
+)
+"""What a line with a name and its password speaks of."""
+
+
+def find_told_pairs(text: str) -> Iterator[Span]:
+    """Passwords behind the name of a user and a slash, in a line that speaks of an account."""
+    slash = text.find(" / ")
+    while slash >= 0:
+        pair = _PAIR.match(text, slash)
+        place = trim(text, *pair.span("value")) if pair is not None else (0, 0)
+        if rate(text[slice(*place)]) > WEAK and not text.startswith((" /", "/"), place[1]):
+            line = text[max(text.rfind("\n", 0, slash) + 1, slash - 100) : slash]
+            if _USER.search(line) and _OF_ACCOUNT.search(line):
+                yield Span(*place, "password", "<secret:password>")
+        slash = text.find(" / ", slash + 1)
+
+
+LIST_HINTS = ("creds", "credential", "logins", "passwords", "accounts", "zugangsdaten", "list: |")
+_HEADING = re.compile(r"[^\n:=;{}()]{0,40}:?[ \t]*\|?[ \t]*\r?\n")
+_ITEM = re.compile(
+    r"[ \t]*(?:[-*\u2022]|[0-9]{1,2}[.)])?[ \t]*[\w.@+-]{2,40}"
+    r"(?: (?:on|at|@|auf|sur|en) [\w.-]{2,40})?"
+    r"(?::[ \t]{0,4}| / | - |[ \t]{2,12})(?P<value>[\"'`]?[!-~]{6,64})[ \t]*(?:\r?\n|\Z)"
+)
+_MOST_ITEMS = 20
+
+
+def find_listed_passwords(text: str, place: int) -> Iterator[Span]:
+    """Passwords of the accounts that are listed below a heading at `place`, a line each."""
+    heading = _HEADING.match(text, place)
+    if heading is None:
+        return
+    is_chpasswd = text.startswith("list: |", place)
+    end = heading.end()
+    for _ in range(_MOST_ITEMS):
+        item = _ITEM.match(text, end)
+        if item is None:
+            return
+        begin, stop = trim(text, *item.span("value"))
+        value = text[begin:stop]
+        if rate(value) > WEAK or (is_chpasswd and (is_password(value) or is_chosen_words(value))):
+            yield Span(begin, stop, "password", "<secret:password>")
+        end = item.end()
