@@ -203,7 +203,8 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
         rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
         "passphrase": (
-            rf"passphrase(?: (?:for|of|to) [\w ]{{2,40}})?: (?P<exact>(?-i:{_WORDS})){_END}"
+            r"passphrase(?: (?:for|of|to) [\w ]{2,40})?(?:: | ?= ?)"
+            rf"(?P<exact>(?-i:{_WORDS})){_END}"
         ),
         "pass": (
             r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"

@@ -325,6 +325,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             or " -" in match["plain"]
             or text.startswith(("--", "re"), max(0, match.start() - 2))
             or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
+            or _DECLARED.search(text, max(0, match.start() - 40), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
         if _OF_USER.search(match["plain"]):
@@ -351,6 +352,9 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
 
 _DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IGNORECASE)
 """What has a secret that no person chooses."""
+
+_DECLARED = re.compile(r"(?:\A|\n)\s{0,8}(?:ENV|ARG|SetEnv|setenv) \w{0,30}\Z")
+"""A variable that a Dockerfile, Apache or csh sets without a sign: `ENV DB_PASSWORD …`."""
 
 _STDIN = "password-stdin"
 _ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?=nya\b|[^a-z]|\Z)", re.IGNORECASE)
