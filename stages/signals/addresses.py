@@ -95,10 +95,11 @@ _PROMPT_BEFORE, _PROMPT_AFTER = (
     re.compile(r" [~/][^\]\s]*\][#$]|:[~/]\S*[#$]"),
 )
 _ORACLE_BEFORE = re.compile(r"(?:sqlplus|rman|expdp|impdp|thin:)[^\n]{0,60}/\Z", re.IGNORECASE)
-"""Kotlin's labels (`this@Main.name`), prompts (`[root@web ~]#`), logins at Oracle (`scott/tiger@db`)."""
+"""Kotlin's labels (`this@Main.name`), prompts (`[root@web ~]#`), logins at Oracle."""
 
 _HEADER_BEFORE = re.compile(
-    r"(?:(?<![\w-])(?:to|from|cc|bcc|sender|reply-to|rcpt to|mail from|return-path):[^\n\"]{0,40}?<?|<)\Z",
+    r"(?:(?<![\w-])(?:to|from|cc|bcc|sender|reply-to|rcpt to|mail from|return-path)"
+    r":[^\n\"]{0,40}?<?|<)\Z",
     re.IGNORECASE,
 )
 _QUOTED_NAME = re.compile(r"(?<![\w\\])\"[A-Za-z0-9][\w .+-]{0,62}\"\Z")
@@ -152,7 +153,7 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_place_in_code(text: str, start: int, at: int, end: int) -> bool:
-    """Whether an '@' belongs to a label of Kotlin, to the prompt of a shell or a login at Oracle."""
+    """Whether an '@' belongs to a label of Kotlin, a prompt of a shell or a login at Oracle."""
     if text[start:at] in _LABELLED and text[at + 1 : at + 2].isupper():
         return True
     if _PROMPT_AFTER.match(text, end):

@@ -1,8 +1,8 @@
 """E-mail addresses whose signs are spelled, escaped or interrupted, to be hidden or to be encoded.
 
 - The '@' is a word in brackets (`ann [at] corp [dot] com`) or a word that hardly means anything
-  else (`arroba`, `zavináč`, `собака`, `골뱅이`); a plain ` at ` needs a spelled dot, and a sign that
-  the text speaks of an address.
+  else (`arroba`, `zavináč`, `собака`, `골뱅이`); a plain ` at ` needs a spelled dot, and a
+  sign that the text speaks of an address.
 - It is escaped: an entity of HTML, `\\u0040`, `%40` in a query, `\\@` in Perl and LaTeX.
 - Tags, comments or characters without a width stand beside it, or blanks; or another sign stands
   for it, and the text says so (`ann★corp.jp`, `ann#corp.cn (#换成@)`).
@@ -26,9 +26,11 @@ _LABEL = rf"[{_LETTERS}](?:[{_LETTERS}-]{{0,61}}[{_LETTERS}])?"
 _LONGEST_LOCAL = 64
 
 _AT_WORDS = (
-    r"(?:at(?: ?sign)?|ät|æt|et|ad|chez|bei|@|arr?oba|arrobas?e?|arobas[ee]?|zavin[áa][čc]|ma[łl]pa|соба[чк]\w{1,2}"
+    r"(?:at(?: ?sign)?|ät|æt|et|ad|chez|bei|@|arr?oba|arrobas?e?|arobas[ee]?|zavin[áa][čc]"
+    r"|ma[łl]pa|соба[чк]\w{1,2}"
     r"|chiocciola|kukac|snabel-?a|alfa-?kr[øo]ll|kr[øo]llalfa|apenstaartje|apestaart|klammeraffe"
-    r"|miuku(?:mauku)?|kissanh[äa]nt[äa]|papaki|παπάκι|strudel|majmun\w?|маймунка|равлик|afna|eta|アット(?:マーク)?|골뱅이)"
+    r"|miuku(?:mauku)?|kissanh[äa]nt[äa]|papaki|παπάκι|strudel|majmun\w?|маймунка|равлик|afna"
+    r"|アット(?:マーク)?|골뱅이)"
 )
 _DOT_WORDS = (
     r"(?:dot|d0t|punkt|punk|punto|ponto|point|kropka|te[čc]ka|точка|крапка|pont|piste|nokta|prick|bodka|pika"
@@ -43,15 +45,20 @@ _INTERRUPTION = (
 _BRACKETED = rf"\s?{_OPEN}\s?{_AT_WORDS}\s?{_SHUT}\s?|[\[(]a[\])]"
 _RARE_WORD = (
     r"[ \u00a0]{1,2}(?:arroba|arobase|zavin[áa][čc]|ma[łl]pa|собак[аи]|собачка|chiocciola|kukac"
-    r"|snabel-?a|alfakr[øo]ll|krøllalfa|apenstaartje|klammeraffe|miuku|παπάκι|アット(?:マーク)?|골뱅이)[ \u00a0]{1,2}"
+    r"|snabel-?a|alfakr[øo]ll|krøllalfa|apenstaartje|klammeraffe|miuku|παπάκι|アット(?:マーク)?"
+    r"|골뱅이)[ \u00a0]{1,2}"
 )
 _BETWEEN_SIGNS = r"\s?(?P<sign>[*|~#_/-])at(?P=sign)\s?"
-_ESCAPED = r"&commat;|&#0{0,3}64;|&#x0{0,3}40;|\\{1,2}(?:u0040|x40)|%40|=40|\\@|[\ufe6b\u24d0]|[ \u3000]?\uff20[ \u3000]?"
+_ESCAPED = (
+    r"&commat;|&#0{0,3}64;|&#x0{0,3}40;|\\{1,2}(?:u0040|x40)|%40|=40|\\@"
+    r"|[\ufe6b\u24d0]|[ \u3000]?\uff20[ \u3000]?"
+)
 _MARK = re.compile(
     rf"(?P<bracketed>{_BRACKETED})|(?P<rare>{_RARE_WORD})|(?P<signed>{_BETWEEN_SIGNS})"
     rf"|(?P<escaped>{_ESCAPED})|(?P<broken>{_INTERRUPTION}@(?:{_INTERRUPTION})?|@{_INTERRUPTION})"
     r"|(?P<star>[\u2605\u2606\u25ce\u25cf\u25a0\u25c6\u25cb\u266a])|(?P<hash>[#\uff03*])"
-    r"|(?P<loud>(?-i:\sAT\s))|(?P<bare>[ \u00a0](?:at|ät)[ \u00a0])|(?P<spaced>[ \u00a0]@[ \u00a0]?)",
+    r"|(?P<loud>(?-i:\sAT\s))|(?P<bare>[ \u00a0](?:at|ät)[ \u00a0])"
+    r"|(?P<spaced>[ \u00a0]@[ \u00a0]?)",
     re.IGNORECASE,
 )
 _DOT = (
@@ -63,7 +70,8 @@ _NEXT_LABEL = re.compile(rf"{_DOT}(?P<label>{_LABEL})", re.IGNORECASE)
 _FIRST_LABEL = re.compile(_LABEL)
 _LABEL_BETWEEN_SIGNS = re.compile(r"[A-Za-z0-9]{1,62}(?:-(?!dot-)[A-Za-z0-9]{1,62}){0,4}")
 _NAME = re.compile(
-    rf"{_LOCAL}(?:(?:\s?{_OPEN}\s?(?:{_DOT_WORDS}|\.)\s?{_SHUT}\s?|[ ]dot[ ])[{_LETTERS}_+-]{{1,40}}){{0,3}}\Z",
+    rf"{_LOCAL}(?:(?:\s?{_OPEN}\s?(?:{_DOT_WORDS}|\.)\s?{_SHUT}\s?|[ ]dot[ ])"
+    rf"[{_LETTERS}_+-]{{1,40}}){{0,3}}\Z",
     re.IGNORECASE,
 )
 _NAME_BEFORE_SIGN = re.compile(r"(?<![A-Za-z0-9._+-])[A-Za-z0-9][A-Za-z0-9._+]{0,63}\Z")
@@ -73,7 +81,21 @@ _ASCII_LITERALS = (
     *("at)", "at]", "at}", "at>", "at&gt;", "AT)", "AT]", "At)", "At]", " AT ", "@)", "@]", "@}"),
     *("(a)", "[a]", "roba", "robas", "avina", "malpa", "chiocciola", "kukac", "nabel", "penstaart"),
     *("-at-", "_at_", "*at*", "|at|", "~at~", "#at#", "sign)", "ET)", "lammeraffe"),
-    *("&commat;", "%40", "u0040", "\\x40", "=40", "\\@", " @", ">@", "@<", '"@">'),
+    *(
+        "&commat;",
+        "#64;",
+        "#064;",
+        "#x40;",
+        "%40",
+        "u0040",
+        "\\x40",
+        "=40",
+        "\\@",
+        " @",
+        ">@",
+        "@<",
+        '"@">',
+    ),
 )
 _OTHER_LITERALS = (
     *("ät)", "ät]", " ät ", "æt]", "æt)", "avináč", "małpa", "обак", "обачка", "παπάκι", "røll"),
@@ -87,7 +109,8 @@ _PARAMETER_BEFORE = re.compile(
     r"(?:(?:mail|login|user|account)\w{0,8}(?:=|%3D)|[?&;]\w{1,20}=|mailto:)\Z", re.IGNORECASE
 )
 _MAIL_BEFORE = re.compile(
-    r"(?:mail|contact|kontakt|contato|contatt|correo|courriel|reach (?:me|us|her|him)|write to|writ(?:e|ing) to|send (?:\w{1,12} ){0,3}to"
+    r"(?:mail|contact|kontakt|contato|contatt|correo|courriel|reach (?:me|us|her|him)"
+    r"|writ(?:e|ing) to|send (?:\w{1,12} ){0,3}to"
     r"|(?:from|to|cc|addr\w{0,6})\s?:|\bat\b|escr[ií]b|écri|scriv|schreib|skriv|napi[sš]|pisz|íri?j"
     r"|почт|пошт|адрес|пиш|邮|郵|メール|메일|이메일|@:?)[^\n@]{0,40}\Z",
     re.IGNORECASE,
@@ -261,7 +284,8 @@ def _is_sure(
         is_named = is_free or (_is_mail_near(text, start) and domain.sort in ("plain", "blank"))
         return (is_named or is_spelled) and not _looks_like_code(text, start, domain.end)
     if not is_spelled:
-        return kind == "bare" and "ät" in mark[0] and _is_mail_near(text, start)
+        is_person = is_free and not local.isalpha()
+        return is_person or ("ät" in mark[0] and _is_mail_near(text, start))
     is_alone = start == 0 or text[start - 1] == "\n"
     return is_free or is_alone or not local.isalpha() or _is_mail_near(text, start)
 
@@ -348,7 +372,6 @@ _UNITS = re.compile(rf"(?:{_UNIT.pattern}){{6,160}}")
 _ADDRESS = re.compile(
     rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,63}}@(?P<host>(?:{_LABEL}\.){{1,5}}{_LABEL})"
 )
-_MOST_ENTITIES = 400
 
 
 def _find_entities(text: str) -> Iterator[tuple[int, int]]:
