@@ -139,7 +139,8 @@ def _find_defanged(text: str) -> Iterator[tuple[int, int]]:
 
 
 _ESCAPED_BEFORE = re.compile(
-    r"(?:\\[nrt]|\x1b\[[0-9;]{0,5}m|[%=]3D|%(?:3A|2C|5B)|\\u003[cdeCDE])\Z"
+    r"(?:\\[nrt]|\x1b\[[0-9;]{0,5}m|[%=]3D|%(?:3A|2C|5B)"
+    r"|\\u003[cdeCDE])\Z"
 )
 """What escapes a blank or a sign before a value."""
 
@@ -287,7 +288,8 @@ _ADDRESS_SIGN_AFTER = re.compile(
     r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\["
     r"|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
     r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[)\]]? (?:tried|attempted|requested|posted"
-    r"|was blocked|is blocked|(?:wurde|a été|fue|è stato|został) \w{4,12}|からの|に接続|から|的(?:请求|访问|连接|登录)|에서|로 접속"
+    r"|was blocked|is blocked|(?:wurde|a été|fue|è stato|został) \w{4,12}"
+    r"|からの|に接続|から|的(?:请求|访问|连接|登录)|에서|로 접속"
     r"|adresinden|banned|edited|joined|left|connected|logged|quit)\b"
     r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)|[\"']\.parse::<Ip"
 )
