@@ -41,13 +41,11 @@ _IBAN_HEAD = re.compile(
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _OTHER_LENGTHS = {
     **dict.fromkeys(("AO", "CV", "GW", "MZ"), 25),
+    **dict.fromkeys(("DZ", "IR"), 26),
     **dict.fromkeys(("CF", "CG", "CM", "GA", "GQ", "KM", "MG", "TD"), 27),
-    **dict.fromkeys(("BF", "BJ", "CI", "HN", "MA", "ML", "NE", "SN", "TG"), 28),
-    "DZ": 26,
-    "IR": 26,
-    "OM": 23,
+    **dict.fromkeys(("BF", "BJ", "CI", "MA", "ML", "NE", "SN", "TG"), 28),
 }
-"""Countries that use such numbers and that the registry lacks, or got lately."""
+"""Countries that use such numbers, but are not in the registry of ISO 13616."""
 
 _OTHER_BODY = re.compile(r"[A-Za-z]{0,4}[0-9]{16,24}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")

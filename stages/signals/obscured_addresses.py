@@ -58,7 +58,7 @@ _MARK = re.compile(
     rf"|(?P<escaped>{_ESCAPED})|(?P<broken>{_INTERRUPTION}@(?:{_INTERRUPTION})?|@{_INTERRUPTION})"
     r"|(?P<star>[\u2605\u2606\u25ce\u25cf\u25a0\u25c6\u25cb\u266a])|(?P<hash>[#\uff03*])"
     r"|(?P<loud>(?-i:\sAT\s))|(?P<bare>[ \u00a0](?:at|ät)[ \u00a0])"
-    r"|(?P<spaced>[ \u00a0]@[ \u00a0]?)",
+    r"|(?P<spaced>[ \u00a0]@[ \u00a0])",
     re.IGNORECASE,
 )
 _DOT = (
@@ -106,7 +106,9 @@ _MARK_REACH, _LONGEST_MARK = 66, 20
 
 _EXAMPLE_DOMAIN = re.compile(r"\b(?:example|domain|foo)\b", re.IGNORECASE)
 _PARAMETER_BEFORE = re.compile(
-    r"(?:(?:mail|login|user|account)\w{0,8}(?:=|%3D)|[?&;]\w{1,20}=|mailto:)\Z", re.IGNORECASE
+    r"(?:(?:mail|login|user|account)\w{0,8}(?:=|%3D)"
+    r"|[?&;](?!selm|msg|mid|uid)\w{1,20}=|mailto:)\Z",
+    re.IGNORECASE,
 )
 _MAIL_BEFORE = re.compile(
     r"(?:mail|contact|kontakt|contato|contatt|correo|courriel|reach (?:me|us|her|him)"
@@ -188,11 +190,12 @@ _SENDER_BEFORE = re.compile(
 
 @dataclass(frozen=True)
 class _Domain:
-    """A domain: where it ends, its labels, and the sort of sign between the first two."""
+    """A domain: where it ends, its labels, and the first sign between two, with its sort."""
 
     end: int
     labels: tuple[str, ...]
     sort: str
+    dot: str
 
 
 def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
@@ -281,11 +284,14 @@ def _is_sure(
         return True
     is_free = _FREE_MAIL.match(domain.labels[0]) is not None
     if kind == "spaced":
-        is_named = is_free or (_is_mail_near(text, start) and domain.sort in ("plain", "blank"))
+        is_named = is_free or _SENDER_BEFORE.search(text, max(0, start - 12), start) is not None
+        is_named = is_named or (_is_mail_near(text, start) and not local.isalpha())
         return (is_named or is_spelled) and not _looks_like_code(text, start, domain.end)
     if not is_spelled:
         is_person = is_free and not local.isalpha()
         return is_person or ("ät" in mark[0] and _is_mail_near(text, start))
+    if domain.sort == "word" and domain.dot not in ("dot", "punkt"):
+        return False  # "at any point in"
     is_alone = start == 0 or text[start - 1] == "\n"
     return is_free or is_alone or not local.isalpha() or _is_mail_near(text, start)
 
@@ -319,7 +325,7 @@ def _read_domain(text: str, start: int, sign: str | None = None) -> _Domain | No
     first = (_LABEL_BETWEEN_SIGNS if sign == "-" else _FIRST_LABEL).match(text, start)
     if first is None:
         return None
-    labels, sort, found, end = [first[0]], "", None, first.end()
+    labels, sort, dot, found, end = [first[0]], "", "", None, first.end()
     for _ in range(5):
         following = _NEXT_LABEL.match(text, end)
         if following is None:
@@ -337,10 +343,10 @@ def _read_domain(text: str, start: int, sign: str | None = None) -> _Domain | No
         if sign == "-" and kind == "signed":
             cut = label.find("-dot-")
             label, end = (label[:cut], end - len(label) + cut) if cut > 0 else (label, end)
-        sort = sort or kind
+        sort, dot = sort or kind, dot or following[kind].strip().lower()
         labels.append(label)
         if is_top_level(label.lower()):
-            found = _Domain(end, tuple(labels), sort)
+            found = _Domain(end, tuple(labels), sort, dot)
     return found
 
 

@@ -338,11 +338,6 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         r"K10[0-9a-f]{64}",
     ),
     _inner(
-        "DO-NOT-SHARE-THIS",
-        r"_\|WARNING:-DO-NOT-SHARE-THIS\.--[\w.-]{60,160}\|_[0-9A-Z]{100,1200}",
-        r"_\|WARNING:-",
-    ),
-    _inner(
         "-us",
         rf"{WORD_BEGIN}[0-9a-f]{{32}}-us[0-9]{{1,2}}{WORD_END}",
         r"[0-9a-f]{32}",
