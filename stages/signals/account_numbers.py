@@ -13,20 +13,37 @@ from collections.abc import Iterator
 from functools import cache
 
 from stdnum import iban, numdb
+from stdnum.iso7064 import mod_97_10
 
 from stages.signals.outputs import to_character_offsets
 
 _SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
 _HYPHENS = "\u2010-\u2013-"
-_IBAN_GAP = rf"(?:[{_SPACES}{_HYPHENS}./]| ?\r?\n[ \t]{{0,12}}|  )"
-"""What parts the groups of an account: dots, strokes and the end of a line as well."""
+_IBAN_GAP = (
+    rf"(?:[{_SPACES}{_HYPHENS}./_+~\t\u200b\u00b7]| ?\r?\n[ \t]{{0,12}}|  | [{_HYPHENS}] "
+    r"|&nbsp;|&#160;|%20|\\[,; ]|\\_)"
+)
+"""What parts the groups of an account: dots, strokes, the end of a line, escaped blanks as well."""
 
 _IBAN_HEAD = re.compile(
-    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN)|(?<=%3D))"
-    rf"([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
+    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN)|(?<=%3D)|(?<=%20)|(?<=%3A)"
+    r"|(?<==3D)|(?<=\\[nrt])|(?<=\?3[0-9]))"
+    rf"([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9])"
 )
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
+_OTHER_LENGTHS = {
+    **dict.fromkeys(("AO", "CV", "GW", "MZ"), 25),
+    **dict.fromkeys(("DZ", "IR"), 26),
+    **dict.fromkeys(("CF", "CG", "CM", "GA", "GQ", "KM", "MG", "TD"), 27),
+    **dict.fromkeys(("BF", "BJ", "CI", "MA", "ML", "NE", "SN", "TG"), 28),
+}
+"""Countries that use such numbers, but are not in the registry of ISO 13616."""
+
+_OTHER_BODY = re.compile(r"[A-Za-z]{0,4}[0-9]{16,24}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
+_CHARACTER = re.compile(r"&nbsp;|&#160;|%20|([A-Za-z0-9])")
+"""A character of an account, or a blank that is escaped."""
+
 _NAME_AFTER = re.compile(r"[A-Z][a-z]{2,15}:")
 """The next field of a form whose line breaks were lost: `…226Bank:`."""
 
@@ -37,7 +54,7 @@ _CURRENCY_AFTER = re.compile(
 """The currency of an account, which SWIFT's MT940 writes right behind it, or the next field."""
 
 _HEADS = (b"AA00", b"AA 00")
-"""Two capitals and two digits, as `marks` has them; the second only where a text says IBAN."""
+"""Two capitals and two digits, as `marks` has them."""
 
 _LOWER_HEAD = re.compile(rf"(?<![A-Za-z0-9])([a-z]{{2}})[0-9]{{2}}(?={_IBAN_GAP}?[a-z0-9]{{2}})")
 _LOWER_REACH = 12
@@ -50,7 +67,7 @@ def find_ibans(text: str, encoded: bytes, marks: bytes) -> Iterator[tuple[int, i
     Marks are `A` for a capital of ASCII, `0` for a digit and a blank for what may stand between.
     """
     places = list[int]()
-    for head in _HEADS if b"IBAN" in encoded else _HEADS[:1]:
+    for head in _HEADS:
         place = marks.find(head)
         while place >= 0:
             if encoded[place : place + 2] in _iban_countries():
@@ -89,7 +106,7 @@ def _iban_end(text: str, start: int, length: int) -> int:
     body = _IBAN_BODY.match(text, start) if length else None
     if body is None:
         return 0
-    letters = list(_ALNUM.finditer(body[0]))
+    letters = [one for one in _CHARACTER.finditer(body[0]) if one[1]]
     if len(letters) < length:
         return 0
     stop = start + letters[length - 1].end()
@@ -98,11 +115,21 @@ def _iban_end(text: str, start: int, length: int) -> int:
     ):
         return 0
     number = "".join(c[0] for c in letters[:length])
-    return stop if iban.is_valid(number, check_country=False) else 0
+    return stop if _is_iban(number) else 0
+
+
+def _is_iban(number: str) -> bool:
+    """Whether the check digits are right, and the rest has the letters of its country."""
+    if number[:2].upper() not in _OTHER_LENGTHS:
+        return bool(iban.is_valid(number, check_country=False))
+    turned = number[4:].upper() + number[:4].upper()
+    return _OTHER_BODY.fullmatch(number[4:]) is not None and mod_97_10.is_valid(turned)
 
 
 @cache
 def _iban_length(country: str) -> int:
     """Characters of an IBAN of a country, by ISO 13616's registry; 0 where it has none."""
+    if country in _OTHER_LENGTHS:
+        return _OTHER_LENGTHS[country]
     ((_, entry),) = numdb.get("iban").info(country)
     return 4 + sum(map(int, re.findall("[0-9]+", entry["bban"]))) if entry else 0

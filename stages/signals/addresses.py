@@ -19,12 +19,12 @@ Time is linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterator
 from string import ascii_letters, digits
 
 from stages.signals.ip_addresses import IPV4, is_public
+from stages.signals.obscured_addresses import find_obscured_emails
+from stages.signals.sample_addresses import is_sample, is_top_level
 
 _LOCAL = frozenset("._%+-'~" + ascii_letters + digits)
 _LONGEST_LOCAL = 64
@@ -55,27 +55,6 @@ _NO_DOMAIN = re.compile(r"v?[0-9]+\.[0-9]+(?:\.|\Z)|[1-9](?:\.[0-9])?x\.")
 _LOGIN = re.compile(r"(?<!mailto)://[^\s/?#\"'<>]{0,64}\Z")
 _LONGEST_SCHEME = 3 + _LONGEST_LOCAL
 _SHARED_ACCOUNTS = frozenset(("git", "hg", "svn", "cvs", "bzr"))
-_NOBODYS = (
-    *(
-        ".localdomain",
-        ".example",
-        ".example.com",
-        ".example.net",
-        ".example.org",
-        ".example.edu",
-        ".test",
-    ),
-    *(".invalid", ".localhost", ".local", ".internal"),
-)
-"""What RFC 2606, 6761 and 6762 and ICANN (`internal`) reserve: no letter reaches anybody there."""
-
-_EXAMPLE_HOST = re.compile(
-    r"s\.whatsapp\.net|(?:.*\.)?(?:example|ex[ae]mpl[eo]|ejemplo|esempio|beispiel|voorbeeld|mail\.gmail)\.[a-z]{2,4}(?:\.[a-z]{2})?",
-    re.IGNORECASE,
-)
-"""`example` under any country, in some languages; `mail.gmail.com` makes numbers of messages,
-and before `@s.whatsapp.net` is the number of a phone."""
-
 _MESSAGE_NUMBER_BEFORE = re.compile(
     r"(?:\buid(?:;[^:\n]{1,60})?|(?:message|content|thread|msg)[_-]?id)\"?"
     r"[:=> ]{1,3}[\"']?\s{0,4}<?\Z"
@@ -104,45 +83,39 @@ _REMOTE_REACH = 220
 _REMOTE_PATH = re.compile(r":(?:/|~|[\w.-]{1,60}(?:/[\w.-]{1,60}){1,8}\.git\b)")
 """What follows a host in the commands of SSH: `:/srv/www`, `:~/`, `:group/project.git`."""
 
-_SAMPLE = re.compile(
-    r"(?:(?:your|my|user|some|first|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|id|login"
-    r"|account|person|john\.?doe|jane\.?doe|max\.?mustermann|erika\.?mustermann))@(?:(?:your|my|some|the)-?(?:domain|company|organi[sz]ation"
-    r"|email|mail|site|website|provider|host|server|business|firm|school)|domain|company|email|foo|bar)"
-    r"\.(?:com|org|net|tld|edu|io|co)",
-    re.IGNORECASE,
-)
-"""What forms show as an address: `name@domain.com`, `you@company.com`."""
-
-_SAMPLE_DOMAIN = re.compile(
-    r"your-?(?:own)?-?(?:domain|company|organi[sz]ation|business|site|website|school|firm|host|server)"
-    r"\.[a-z]{2,5}(?:\.[a-z]{2})?\Z",
-    re.IGNORECASE,
-)
-"""`yourdomain.com`: nobody's, whatever stands before it."""
-
 _SLOT_AFTER = re.compile(r" ?<-|\$\w|\[\[")
 """Slots of R's objects: `object@slot.name <- 1`."""
 
-_HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z")
-"""`@ann@instance` names an account of the Fediverse."""
+_HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z|\bacct:\Z")
+"""`@ann@instance` names an account of the Fediverse, and so does `acct:`."""
+
+_LABELLED = frozenset(("this", "super", "return", "break", "continue"))
+_PROMPT_BEFORE, _PROMPT_AFTER = (
+    re.compile(r"(?:\A|\n|\s)\[\Z"),
+    re.compile(r" [~/][^\]\s]*\][#$]|:[~/]\S*[#$]"),
+)
+_ORACLE_BEFORE = re.compile(r"(?:sqlplus|rman|expdp|impdp|thin:)[^\n]{0,60}/\Z", re.IGNORECASE)
+"""Kotlin's labels (`this@Main.name`), prompts (`[root@web ~]#`), logins at Oracle."""
+
+_HEADER_BEFORE = re.compile(
+    r"(?:(?<![\w-])(?:to|from|cc|bcc|sender|reply-to|rcpt to|mail from|return-path)"
+    r":[^\n\"]{0,40}?<?|<)\Z",
+    re.IGNORECASE,
+)
+_QUOTED_NAME = re.compile(r"(?<![\w\\])\"[A-Za-z0-9][\w .+-]{0,62}\"\Z")
+"""A name in quotes (RFC 5322), where a header of mail has it."""
+
+_ENVELOPE = re.compile(
+    r"(?<![\w.+=-])(?:bounces?|srs[01]|prvs|btv1|msprvs1|return|owner|verp|fwd|errors?|mailer)[\w.+-]{0,40}[+=-]"
+    r"(?:[\w.+=-]{0,60})\Z",
+    re.IGNORECASE,
+)
+"""What carries the receiver's address in the name, with `=` for the '@': VERP, SRS, BATV."""
 
 _OBJECT = re.compile(
     r"[0-9a-f]{5,8}\.[a-z]\w{0,60}\((?:\w{1,80}\.(?:java|kt|scala|groovy)|Native|Unknown|\))"
 )
 """A frame of a stack trace in Java: `Task@5bb765b.run(Pool.java:95)`."""
-
-_LOCAL_DOMAINS = frozenset(
-    ("corp", "example", "home", "internal", "intranet", "lan", "local", "localdomain", "private")
-)
-
-
-@cache
-def _top_level_domains() -> frozenset[str]:
-    """Last labels of the rules of the public suffix list, and names that local networks use."""
-    rules = files("tld").joinpath("res/effective_tld_names_public_only.dat.txt")
-    lines = rules.read_text(encoding="utf-8").splitlines()
-    names = {line.strip().rsplit(".", 1)[-1].lower() for line in lines if line[:2] != "//"}
-    return frozenset(names | _LOCAL_DOMAINS) - {""}
 
 
 def find_emails(text: str) -> Iterator[tuple[int, int]]:
@@ -151,6 +124,7 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
     for mark in _AT.finditer(text):
         at = mark.start()
         start = _local_start(text, max(free, at - _LONGEST_LOCAL), at)
+        start = _begin_early(text, start, at) if at else at
         end = _domain_end(text, at + 1) if start < at else 0
         if not end:
             continue
@@ -162,20 +136,41 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         if _ALGORITHM.fullmatch(text, start, end) and not _MAIL_OF_PROJECT.match(text, start):
             continue
-        if _HANDLE_BEFORE.search(text, max(0, start - 2), start) or _OBJECT.match(text, at + 1):
+        if _HANDLE_BEFORE.search(text, max(0, start - 9), start) or _OBJECT.match(text, at + 1):
+            continue
+        if _is_place_in_code(text, start, at, end):
             continue
         host = text[at + 1 : end]
-        if f".{host.lower()}".endswith(_NOBODYS) or _EXAMPLE_HOST.fullmatch(host):
-            continue
         if _is_login(text, start, end) or _is_message_number(text, start):
             continue
-        if _SAMPLE.fullmatch(text, start, end) or _SAMPLE_DOMAIN.match(text, at + 1, end):
+        if is_sample(text[start:at], host):
             continue
         if _SLOT_AFTER.match(text, end) or _MASKED.fullmatch(text, start, end):
             continue
         yield start, end
         free = end
-    yield from _find_obscured(text)
+    yield from find_obscured_emails(text)
+
+
+def _is_place_in_code(text: str, start: int, at: int, end: int) -> bool:
+    """Whether an '@' belongs to a label of Kotlin, a prompt of a shell or a login at Oracle."""
+    if text[start:at] in _LABELLED and text[at + 1 : at + 2].isupper():
+        return True
+    if _PROMPT_AFTER.match(text, end):
+        return True
+    return _ORACLE_BEFORE.search(text, max(0, start - 70), start) is not None
+
+
+def _begin_early(text: str, start: int, at: int) -> int:
+    """Where the name begins that a header quotes, or that carries another address."""
+    if start == at and text[at - 1 : at] == '"':
+        name = _QUOTED_NAME.search(text, max(0, at - _LONGEST_LOCAL), at)
+        if name and _HEADER_BEFORE.search(text, max(0, name.start() - 60), name.start()):
+            return name.start()
+    if text[start - 1 : start] == "=":
+        carried = _ENVELOPE.search(text, max(0, start - 100), start)
+        return carried.start() if carried else start
+    return start
 
 
 def _is_login(text: str, start: int, end: int) -> bool:
@@ -190,80 +185,6 @@ def _is_message_number(text: str, start: int) -> bool:
     if _SENT_NUMBER.match(text, start):
         return True
     return _MESSAGE_NUMBER_BEFORE.search(text, max(0, start - _NUMBER_REACH), start) is not None
-
-
-_MARKS = (
-    *("at)", "at]", "at}", "at>", "AT)", "AT]", " AT ", "@)", "@]", "#64;", "#x40;", "-at-", "(a)"),
-    *("[a]", "ät)", "ät]", "roba)", "roba]", "zavináč", "małpa", "malpa", "собака", "chiocciola"),
-    *("&commat;", "\uff20", "%40"),
-)
-_MARK = re.compile(
-    r"\s?[\[({<]\s?(?:at|@|ät|arroba|zavináč|ma[łl]pa|собака|chiocciola)\s?[\])}>]\s?"
-    r"|[\[(]a[\])]|&commat;|%40|\uff20|(?-i:(?P<loud>\sAT\s))|&#(?:0?64|x40);|\s-at-\s",
-    re.IGNORECASE,
-)
-_PARAMETER_BEFORE = re.compile(r"(?:mail|login|user|account)\w{0,8}(?:=|%3D)\Z", re.IGNORECASE)
-_LOCAL_BEFORE = re.compile(r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}\Z")
-_POINT = (
-    r"(?:\s?[\[({<]\s?(?:dot|\.|punkt|punto|point|ponto)\s?[\])}>]\s?|(?-i:\sDOT\s)|\s?-dot-\s?)"
-)
-_OBSCURED_DOMAIN = re.compile(
-    rf"{_DOMAIN_LABEL}(?:(?:{_POINT}|\.){_DOMAIN_LABEL}){{1,5}}", re.IGNORECASE
-)
-_EXAMPLE_DOMAIN = re.compile(r"\b(?:example|domain|foo)\b", re.IGNORECASE)
-_SPELLED = re.compile(_POINT, re.IGNORECASE)
-_ARCHIVED = re.compile(
-    r"(?P<local>(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}) at "
-    rf"(?P<domain>(?:{_DOMAIN_LABEL}\.){{1,5}}[A-Za-z]{{2,12}})"
-    r"(?P<after>>| wrote:| writes:| \(|$)?",
-    re.MULTILINE,
-)
-_SENDER_BEFORE = re.compile(
-    r"(?:^|\n|\W)(?:from|to|cc|e?-?mail|reply-to|contact)\s?:\s?[\"'(<]?\Z|<\Z", re.IGNORECASE
-)
-
-
-def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
-    """Where any of the literals begins: a search by a literal is the fastest."""
-    for literal in literals:
-        place = text.find(literal)
-        while place >= 0:
-            yield place
-            place = text.find(literal, place + 1)
-
-
-def _find_obscured(text: str) -> Iterator[tuple[int, int]]:
-    """Addresses with a spelled sign: `ann [at] corp [dot] com`; ` at ` where a sender is named."""
-    for place in _places(text, _MARKS):
-        mark = _MARK.search(text, max(0, place - 5), place + 13)
-        if mark is not None:
-            local = _LOCAL_BEFORE.search(text, max(0, mark.start() - _LONGEST_LOCAL), mark.start())
-            domain = _OBSCURED_DOMAIN.match(text, mark.end())
-            if local is None or domain is None:
-                continue
-            if mark["loud"] and not _SPELLED.search(domain[0]):
-                continue
-            last = re.split(r"[\W_]+", domain[0])[-1].lower()
-            if last in _top_level_domains() and not _EXAMPLE_DOMAIN.search(domain[0]):
-                start = local.start()
-                if mark[0] == "%40":
-                    start += 2 * (text[start - 1 : start] == "%")  # `email%3Dann%40…`
-                    if not _PARAMETER_BEFORE.search(text, max(0, start - 24), start):
-                        continue
-                yield start, domain.end()
-    if " at " in text and (" wrote:" in text or "rom:" in text or "ail" in text):
-        for place in _places(text, (" at ",)):
-            local = _LOCAL_BEFORE.search(text, max(0, place - _LONGEST_LOCAL), place)
-            match = _ARCHIVED.match(text, local.start()) if local else None
-            if match is None or match.end("local") != place:
-                continue
-            if match["domain"].rpartition(".")[2].lower() not in _top_level_domains():
-                continue
-            if _EXAMPLE_DOMAIN.search(match["domain"]):
-                continue
-            is_sender = _SENDER_BEFORE.search(text, max(0, match.start() - 12), match.start())
-            if is_sender or match["after"] in (" wrote:", " writes:"):
-                yield match.start(), match.end("domain")
 
 
 def _local_start(text: str, least: int, at: int) -> int:
@@ -314,14 +235,18 @@ def _known_end(match: re.Match[str]) -> int:
     """
     if "_" in match[0]:
         return 0
-    known, labels = _top_level_domains(), match[0].split(".")
+    labels = match[0].split(".")
     while len(labels) > 1:
         last = labels[-1].lower()
         end = match.start() + len(".".join(labels))
-        if last in known or last.startswith("xn--"):
+        if is_top_level(last):
             return end
         for cut in range(min(len(last), 12), 0, -1):
-            if not last.isascii() and last[:cut] in known and _UNSPACED.match(last[cut : cut + 1]):
+            if (
+                not last.isascii()
+                and is_top_level(last[:cut])
+                and _UNSPACED.match(last[cut : cut + 1])
+            ):
                 return end - len(last) + cut
         if not labels[-1][:1].isupper():
             return 0

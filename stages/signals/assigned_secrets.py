@@ -142,7 +142,8 @@ _FEWEST_QUOTED, _FEWEST_BARE = 16, 20
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(
-    r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-|LS0tLS1CRUdJTiB(?:DRVJU|QVUJM)"
+    r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-|phc_|(?:pub|sub)-c-|sb_publishable_"
+    r"|(?:appl|goog|amzn|strp)_[A-Za-z]{20,40}\Z|LS0tLS1CRUdJTiB(?:DRVJU|QVUJM)"
     r"|M(?:II[A-Za-z0-9+/]{3}ANBgkqh|IGfMA0GCSq|(?:Fkw|HYw)E[wA]YHKoZI|CowBQYDK2V"
     r"|II[A-Za-z0-9+/]CgKCA|IGJAoGB)"
     r"|AAAA[BCE][23][NV]"
@@ -190,6 +191,12 @@ _NAMED_AFTER = re.compile(
     rf"[\"'`][),;\]}} ]{{0,6}}(?:#|//|--|/\*)[^\n]{{0,30}}?{NAME}", re.IGNORECASE
 )
 """A comment at the end of the line that names the value."""
+
+_PUBLIC_CALL = re.compile(
+    r"(?:analytics\.load|(?:posthog|mixpanel|amplitude|heap|LogRocket|clarity)\.(?:init|load))"
+    r"\(\s?[\"']\Z"
+)
+"""What the pages of a site give to its analytics: everybody reads it there."""
 
 _AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/].{0,50}?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
@@ -309,6 +316,8 @@ def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
             return True
         comment = _NAMED_AFTER.match(text, start + len(value))
         return comment is not None and SURE_NAME.search(comment[0]) is not None
+    if _PUBLIC_CALL.search(text, max(0, start - 40), start):
+        return False
     return _NAMED_AFTER.match(text, start + len(value)) is not None or (
         _NAMED_COLUMN.search(find_head(text, start)) is not None
     )

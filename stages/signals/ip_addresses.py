@@ -91,7 +91,9 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
             if touching_after.match(text, match.end()) and not _PORT_AFTER.match(text, match.end()):
                 continue
             start, end = match.span()
-            if touching_before.search(text, max(start - 2, 0), start):
+            if touching_before.search(
+                text, max(start - 2, 0), start
+            ) and not _ESCAPED_BEFORE.search(text, max(start - 8, 0), start):
                 continue
             if (
                 is_public(match[0])
@@ -101,7 +103,46 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
             ):
                 yield start, end
                 free = end
+    yield from _find_defanged(text)
 
+
+_DOT = r"(?:\.|\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\\\.)"
+_DEFANGED = re.compile(
+    rf"(?<![0-9A-Za-z])(?<![0-9]\.)(?:[0-9]{{1,3}}{_DOT}){{3}}[0-9]{{1,3}}(?![0-9A-Za-z])"
+)
+_SPELLED_DOT = re.compile(r"[^0-9]+")
+_DEFANGED_LITERALS = ("[.]", "(.)", "{.}", "[dot]", "(dot)", "\\.")
+_DEFANGED_REACH = 24
+
+
+def _find_defanged(text: str) -> Iterator[tuple[int, int]]:
+    """Addresses that reports write so that nobody follows them: `198[.]51[.]100[.]7`.
+
+    And those of regular expressions, in which a dot is escaped.
+    """
+    free = 0
+    for literal in _DEFANGED_LITERALS:
+        place = text.find(literal)
+        while place >= 0:
+            match = _DEFANGED.search(
+                text, max(0, place - _DEFANGED_REACH), place + 2 * _DEFANGED_REACH
+            )
+            if match is not None and match.start() < place < match.end() and place >= free:
+                plain = _SPELLED_DOT.sub(".", match[0])
+                if is_public(plain) and (
+                    literal != "\\." or not _is_version(text, match.start(), plain)
+                ):
+                    yield match.span()
+                    free = match.end()
+            place = text.find(literal, max(place + 1, free if free > place else 0))
+        free = 0
+
+
+_ESCAPED_BEFORE = re.compile(
+    r"(?:\\[nrt]|\x1b\[[0-9;]{0,5}m|[%=]3D|%(?:3A|2C|5B)"
+    r"|\\u003[cdeCDE])\Z"
+)
+"""What escapes a blank or a sign before a value."""
 
 _PATH_BEFORE = re.compile(r"[0-9MmLlHhVvCcSsQqTtAaZz .,-]{8}\Z")
 _PATH_AFTER = re.compile(r"[0-9MmLlHhVvCcSsQqTtAaZz .,-]{8}")
@@ -134,6 +175,9 @@ _RESOLVERS = frozenset(
 """Public DNS of Google, Cloudflare, Quad9, OpenDNS, Lumen and AdGuard."""
 
 
+_PADDED = re.compile(r"[0-9]{3}(?:\.[0-9]{3}){3}")
+"""Parts filled up with zeros: `091.007.100.012`."""
+
 _DOCUMENTED = re.compile(r"3fff:(?::|0?[0-9a-f]{1,3}:)", re.IGNORECASE)
 """RFC 9637: the second block of IPv6 for documentation."""
 
@@ -142,6 +186,8 @@ def is_public(address: str) -> bool:
     """Whether text is the address of one machine in the public network, and not everybody's."""
     if address.lower() in _RESOLVERS or _DOCUMENTED.match(address):
         return False
+    if _PADDED.fullmatch(address):
+        address = ".".join(str(int(part)) for part in address.split("."))
     try:
         number = ipaddress.ip_address(address)
     except ValueError:
@@ -242,7 +288,9 @@ _ADDRESS_SIGN_AFTER = re.compile(
     r":[0-9]{2,5}(?![0-9.])|/[0-9]{1,2}(?![0-9.])|#[0-9]{2,5}|[ \t]+(?:- [\w-]{1,20} \[|\["
     r"|[a-z0-9-]{1,40}\.[a-z]{2,10}\b)"
     r"|-[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[)\]]? (?:tried|attempted|requested|posted"
-    r"|was blocked|is blocked|banned|edited|joined|left|connected|logged|quit)\b"
+    r"|was blocked|is blocked|(?:wurde|a été|fue|è stato|został) \w{4,12}"
+    r"|からの|に接続|から|的(?:请求|访问|连接|登录)|에서|로 접속"
+    r"|adresinden|banned|edited|joined|left|connected|logged|quit)\b"
     r"|\]?(?: \(may be forged|, ?(?:10|127|172|192)\.)|[\"']\.parse::<Ip"
 )
 """A port, a network, the next fields of a log or of a table of hosts."""
@@ -251,11 +299,13 @@ _MORE_ADDRESS_WORDS = re.compile(
     r"(?<![^\W_])(?:ip-?\w{0,8}|rechner|knoten|node|vps|designates|machine|box|endpoint|network"
     r"|subnet|cidr|spam\w{0,4}"
     r"|range|direcci[oó]n|indirizzo|endere[cç]o|adres|hôte|servidor|serveur|serwer|адрес|сервер|с"
-    r"|айпи|पता|hosts|gateway[46]|routers|proxies|neighbou?r|relayhost|(?:black|white|allow|deny|block)"
+    r"|айпи|पता|hosts|abuse\w{0,8}|firewall|fail2ban|iptables|ufw|атак\w{0,4}|cliente?|klient\w{0,2}|клиент\w{0,2}"
+    r"|usuari[oa]|utilisateur|utente|benutzer|besucher|visiteur|visitante|angreifer|attaquant"
+    r"|atacante|attaccante|napastnik|aanvaller|saldırgan|gateway[46]|routers|proxies|neighbou?r|relayhost|(?:black|white|allow|deny|block)"
     r"-?list\w{0,3}|\w{1,20}_ranges|\w{1,20}IPs|node[0-9]{1,3}|ioc|c2|geoiplookup|banip|kick\w{0,3}"
     r"|[rl]ip"
     r"|attack\w{0,3}|scan\w{0,4}|visitor|remoteip|\w{1,20}_ip|ipaddress)"
-    r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소)[^0-9<>@]{0,12}\Z|<(?:ip|host"
+    r"(?![^\W_])[^0-9<>@]{0,30}\Z|(?:地址|来自|接続元|服务器|サーバー?|주소|攻击者?|访问|登录|用户|アクセス元?|접속|서버|客户端|主机|アドレス)[^0-9<>@]{0,12}\Z|<(?:ip|host"
     r"|addr)\w{0,8}>\Z"
     r"|Contributions/\Z|Contributions/[0-9.]{7,15}\|\Z",
     re.IGNORECASE,
@@ -295,7 +345,11 @@ _ADDRESS_HEAD = re.compile(
     r"(?<![^\W_])(?:ip(?:v4)?|addr(?:ess)?|host|server)(?![^\W_])|адрес|地址|アドレス",
     re.IGNORECASE,
 )
-_PLACE_BEFORE = re.compile(r"\b(?:at|from|by|via)\W{1,4}\Z", re.IGNORECASE)
+_PLACE_BEFORE = re.compile(
+    r"\b(?:at|from|by|via|desde|depuis|d[ae]lla|dall[ao]|dal|da|von|vom|od|ze?|från|fra|vanaf|van"
+    r"|из|от|с|din|dari|từ|desde la|depuis l')\W{1,4}\Z",
+    re.IGNORECASE,
+)
 _CHANGED = re.compile(
     r"(?:upgrad|downgrad|updat|bump|migrat|chang|fix(?:ed)?|broken?|works?"
     r"|tested)\w{0,4}\b[^\n]{0,40}(?:from|to|in|on|with|by)\W{1,3}\Z|changelog\W{1,3}\Z",

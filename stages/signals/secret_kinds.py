@@ -32,6 +32,7 @@ WORD_BEGIN = (
 """Also after what encodes a sign or blank: `=3D`, `%22`, `\\n`."""
 
 WORD_END = r"(?![A-Za-z0-9_-])"
+_HEX = re.compile(r"[0-9a-f]+")
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -62,7 +63,7 @@ def is_in_run(byte: int) -> bool:
 _REACH = 200
 """Characters before a literal in which its secret must begin."""
 
-_LONGEST_LEAD = 50
+_LONGEST_LEAD = 70
 """Characters before a literal in which a secret with a varying beginning begins."""
 
 
@@ -99,8 +100,13 @@ def _is_token(token: str) -> bool:
 
 
 def _is_stripe_key(token: str) -> bool:
-    """Whether the rest looks random, and no key of the documentation is it."""
-    return is_random(token[8:], 350) and not token.startswith(PUBLISHED)
+    """Whether the rest looks random, and no key of the documentation is it.
+
+    Paystack's keys begin as Stripe's do, with hexadecimal digits behind.
+    """
+    body = token[8:]
+    bits = 300 if len(body) == 40 and _HEX.fullmatch(body) else 350
+    return is_random(body, bits) and not token.startswith(PUBLISHED)
 
 
 _SAMPLE_PAYLOAD = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI"
@@ -190,16 +196,19 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         _check_random_after("-", 300),
     ),
     _kind("slack_token", "xapp-", r"xapp-[0-9]-[A-Z0-9]{8,13}-[0-9]{10,14}-[0-9a-f]{64}"),
-    SecretKind(
-        "slack_webhook",
-        "com/services/T",
-        re.compile(
-            r"(?:https?://)?hooks\.slack\.com/services/T[A-Z0-9]{7,12}/B[A-Z0-9]{7,12}/"
-            r"[A-Za-z0-9]{24}"
-        ),
-        _check_random_after("/"),
-        begins="hooks.",
-        lead=re.compile(r"(?:https?://)?hooks\.slack\.\Z"),
+    *(
+        SecretKind(
+            "slack_webhook",
+            literal,
+            re.compile(
+                r"(?:https?://)?hooks\.slack\.com/(?:services/T[A-Z0-9]{7,12}/B[A-Z0-9]{7,12}"
+                r"|(?:workflows|triggers)/[TE][A-Z0-9]{7,12}(?:/A[A-Z0-9]{7,12})?/[0-9]{10,20})/[A-Za-z0-9]{24,36}"
+            ),
+            _check_random_after("/"),
+            begins="hooks.",
+            lead=re.compile(r"(?:https?://)?hooks\.slack\.\Z"),
+        )
+        for literal in ("com/services/T", "com/workflows/", "com/triggers/")
     ),
     *(
         _kind("stripe_key", prefix, rf"{prefix}[0-9A-Za-z]{{24,247}}", _is_stripe_key)
@@ -322,6 +331,11 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         r"sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)",
         r"(?<=[?&;])",
         lambda token: is_random(token[4:], 400),
+    ),
+    _inner(
+        "::server:",
+        rf"{WORD_BEGIN}K10[0-9a-f]{{64}}::server:[0-9a-f]{{32}}{WORD_END}",
+        r"K10[0-9a-f]{64}",
     ),
     _inner(
         "-us",

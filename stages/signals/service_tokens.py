@@ -29,12 +29,14 @@ _FORMS = {
         sk-or-v1-:64 rubygems_:48 mlsn.:64 shippo_live_:40 shippo_test_:40 key-:32 fc-:32
         ubi_:40 key_:64 live_:35 test_:35 xoxe-1-:30-150 v1.0-:40-200 whsec_:32-64
         sgp_local_:40 packagist_uut_:68 signkey-prod-:64 signkey-test-:64 KGAT_:32 dtn_:64
+        con-:64 sk1_:64 pk1_:64 e2b_:40 sk_live_:40 sk_test_:40 cs_:40 key_:128
     """,
     "alnum": """
         gsk_:52 xai-:80 pplx-:48 r8_:37-40 ntn_:43-50 lin_api_:40 lin_oauth_:32-64 LTAI:12-24
         AKID:32 ATTA:72 AKLT:30-50 nfp_:36 ico-:32 EZAK:54 EZTK:54 AKCp:68-74 EAA:90-250 phx_:40-48
         whsec_:32 tvly-:28-48 tvly-dev-:28-48 aio_:28 ddp_:36-40 napi_:64 rnd_:26-40 dnkey-:26-100
-        pnu_:36
+        pnu_:36 pnb_:36 jsrp_:32 llx-:48 nbp_:36 sess-:40 sec-c-:48 ory_pat_:32 tr_pat_:30-40
+        tr_dev_:20-24 xkeysib_:64 lwk_:30-44 sb_temp_:40 bf_:40 npa_:36
         ATBB:32 CLOJARS_:60 api_org_:34 hrku-:30-80 wandb_v1_:60-90 sgp_:64
         figo_:40 PRIVATE-AIRTABLE-:40 patch_:40 csk-:44-52 ctx7sk-:36 sk-svcacct-:40-180
         GR1348941:20-40 sq0atp-:22 HRKU-:30-80 ddn_:40 sk-proj-:40-60 nvapi-:60-70 sk-lf-:36
@@ -54,11 +56,13 @@ _FORMS = {
         sk-proj-:80-180 sk-svcacct-:80-180 sk-admin-:60-180 nrk-:30-60 xoxd-:60-300 y0_:50-70
         sha256~:43 mdb_sa_sk_:40 dbtc_:36-60 dbtu_:36-60 xau_:40-50 cfat_:32-64 esecret_:26-48
         AQVN:35-40 IGQV:100-220 sl.:120-160 dsec_:30-80 cfut_:32-64 rdme_xn8s9h:50-70 lip_:30-80
+        ory_at_:43 ory_st_:32-43 ory_rt_:43 BSA:28 nk-:43 mfa.:80-90 AQ.Ab8:40-60 sk-cp-:60-140
+        pa-:43 ptr_:43-44
     """,
-    "upper": "NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
-    "lower": "oy2:43 rdme_:70 nb_:40 oauth::30",
+    "upper": "rpa_:40 NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
+    "lower": "api-:28 cli-:28 oy2:43 rdme_:70 nb_:40 oauth::30",
     "base64": """
-        dG9rOj:54-60 essu_:60-120
+        ptr_:44 ATBB:36 dG9rOj:54-60 essu_:60-120
         whsec_:32-48 sntrys_eyJ:100-400 base64v1.:60-200 glc_:32-400 fm1_:60-900 fm2_:60-900
     """,
 }
@@ -72,7 +76,7 @@ _TWO_PARTS = (
     ("token-", r"token-[a-z0-9]{5}:[a-z0-9]{54}"),
     ("1000.", r"1000\.[0-9a-f]{32}\.[0-9a-f]{32}"),
     ("00D", r"00D[A-Za-z0-9]{12,15}![A-Za-z0-9_.]{80,120}"),
-    *((f"{n}/", rf"{n}/[0-9]{{16}}:[0-9a-f]{{32}}") for n in "012"),
+    *((f"{n}/", rf"{n}/[0-9]{{15,16}}(?:/[0-9]{{15,16}})?:[0-9a-f]{{32}}") for n in "012"),
     ("glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
     ("PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
     ("xkeysib-", r"xkeysib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
@@ -93,6 +97,15 @@ _TWO_PARTS = (
     ("HRKU-", r"HRKU-" + _UUID),
     ("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),
     ("sdk-", r"sdk-" + _UUID),
+    ("api-", r"api-" + _UUID),
+    ("luma-", rf"luma-{_UUID}-[a-z0-9]{{36}}"),
+    ("bce-v3/", r"bce-v3/ALTAK-[A-Za-z0-9]{21}/[0-9a-f]{40}"),
+    ("SWMTKN-1-", r"SWMTKN-1-[a-z0-9]{50}-[a-z0-9]{25}"),
+    ("WPL_AP1.", r"WPL_AP1\.[A-Za-z0-9]{16}\.[A-Za-z0-9+/]{6,8}={0,2}"),
+    ("st.", r"st\.[0-9a-f]{8}(?:-[0-9a-f-]{27}|[0-9a-f]{16})\.[0-9a-f]{32,64}\.[0-9a-f]{32}"),
+    ("xoxc-", r"xoxc-(?:[0-9]{10,14}-){3}[0-9a-f]{64}"),
+    ("xoxe-1-", r"xoxe-1-[A-Za-z0-9]{140,150}"),
+    ("ops_", r"ops_eyJ[A-Za-z0-9_-]{200,1200}={0,2}"),
     ("sk-lf-", r"sk-lf-" + _UUID),
     ("sgp_", r"sgp_[0-9a-f]{16}_[0-9a-f]{40}"),
     ("A3-", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),

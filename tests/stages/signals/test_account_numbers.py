@@ -161,3 +161,32 @@ def test_one_in_ten_numbers_passes_luhn_and_no_change_of_a_digit_does() -> None:
 )
 def test_what_is_no_card_is_left(text: str) -> None:
     assert [label for _, label in found(text) if label == "card"] == []
+
+
+@pytest.mark.parametrize(
+    "separator", ["_", "+", "~", "\t", "&nbsp;", "%20", "\\,", " - ", "\u200b", "\u00b7"]
+)
+def test_an_account_is_found_with_escaped_and_other_gaps(separator: str) -> None:
+    written = separator.join(("CH56", "0900", "0000", "8952", "1766", "7"))
+    assert (written, "iban") in found(f"Konto: {written}, danke")
+
+
+@pytest.mark.parametrize(
+    "frame", ["IBAN%20{}", "IBAN\\n{}\\nBIC", ":86:166?30DANOJWDE?31{}?32Lohse", "iban=3D{}"]
+)
+def test_an_account_is_found_behind_an_escape_or_a_field_of_mt940(frame: str) -> None:
+    assert ("CH5609000000089521766", "iban") not in found(frame.format("CH5609000000089521766"))
+    assert found(frame.format("CH5609000000895217667")) == [("CH5609000000895217667", "iban")]
+
+
+def test_accounts_of_countries_outside_the_registry_need_right_check_digits() -> None:
+    body = "0170000000346532109871"  # By ISO 7064: 98 - (body + "1827" + "00") mod 97.
+    check = 98 - int(body + "182700") % 97  # I = 18, R = 27
+    assert found(f"Sheba IR{check:02}{body}")[0] == (f"IR{check:02}{body}", "iban")
+    wrong = found(f"Sheba IR{(check + 1) % 97:02}{body}")
+    assert [label for _, label in wrong if label == "iban"] == []
+
+
+def test_digits_in_their_order_are_an_account_that_somebody_made_up() -> None:
+    check = 98 - int("37040044" + "1234567890" + "131400") % 97  # D = 13, E = 14
+    assert found(f"IBAN DE{check:02}370400441234567890") == []

@@ -166,6 +166,74 @@ def test_an_address_beside_them_is_one(text: str) -> None:
     assert ("ann@corp.com", "email") in labels(text.format("ann@corp.com"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Écrire à : «jean_roux (arobase) corp (point) fr»",
+        "Escribe a «ana.luz arroba corp punto es», gracias",
+        "почта: «i.petrov (собака) corp точка ru»",
+        "이력서는 «minji 골뱅이 corp 점 kr» 로",
+        "連絡は «taro_y [アット] corp [ドット] co [ドット] jp» まで",
+        "«ann (dot) lee (at) corp (dot) com»",
+        "«ann.lee_at_corp_dot_co_dot_uk» fixes it",
+        "Contact: «ann.lee at outlook dot com»",
+        "«ann.lee@corp[dot]com»",
+        "gmail me: «ann.lee @ corp . net»",
+        '{"mail": "«ann.lee\\u0040corp.com»"}',
+        "<p>Courriel : «ann&#64;corp&#46;fr»</p>",
+        "«&#97;&#110;&#110;&#64;&#99;&#111;&#114;&#112;&#46;&#110;&#101;&#116;»",
+        "https://corp.com/unsubscribe?e=«ann%40corp.net»&id=7",
+        "«ann.lee<span>@</span>corp.com»",
+        "«ann.lee\u200b@corp.com»",
+        "my $to = '«ann.lee\\@corp.com»';",
+        "メール：«taro.y★corp.ne.jp»（★を@に変えて）",
+        "邮箱: «li_ming#corp.edu.cn» （#换成@）",
+        "Return-Path: <«bounce-12-ann.lee=corp.com@mailer.corp.net»>",
+        'To: «"ann lee"@corp.com»',
+    ],
+)
+def test_an_address_with_another_sign_is_found_whole(text: str) -> None:
+    before, value, behind = text.replace("»", "«").split("«")
+    assert labels(before + value + behind) == [(value, "email")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I shop at target dot com and look at corp.com",
+        "at risk of depression at any point in life",
+        "E-Mail: siehe Impressum @ corp.ch",
+        "Follow us on Twitter @labanda and Instagram @corp.viva",
+        "groups?selm=mailman.1010809.32158.list%40corp.org",
+        "votre-email@votre-domaine.fr, tucorreo@tudominio.com, nome@seudominio.com.br",
+        "prenom.nom@corp.fr is how we name them, yourname@xxxxx.com",
+        "this@MainActivity.name and super@Base.show()",
+        "[root@web01.corp.com ~]# ls",
+        "sqlplus scott/tiger@db.corp.com",
+        "acct:ann@corp.social",
+    ],
+)
+def test_other_signs_of_prose_samples_and_places_in_code_are_no_email(text: str) -> None:
+    assert labels(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("C2 at hxxp://57.120[.]21[.]121/a", "57.120[.]21[.]121"),
+        ("57(.)120(.)21(.)121", "57(.)120(.)21(.)121"),
+        (r"SetEnvIf Remote_Addr ^57\.120\.21\.121$ bad", r"57\.120\.21\.121"),
+        ("057.120.021.121 - - GET", "057.120.021.121"),
+        ("ip%3D57.120.21.121", "57.120.21.121"),
+        (r"up\n57.120.21.121\tdown", "57.120.21.121"),
+        ("AbuseIPDB: 31.44.190.107 (93%)", "31.44.190.107"),
+        ("El atacante entró desde 9.15.113.29", "9.15.113.29"),
+    ],
+)
+def test_an_address_with_escaped_dots_or_signs_is_found(text: str, address: str) -> None:
+    assert labels(text) == [(address, "ip_address")]
+
+
 PUBLIC = ["163.36.107.25", "7.7.7.7", "57.120.21.121", "35.88.121.75", "2001:4860:4860::8899"]
 OTHER = [
     *("172.16.0.9", "127.0.0.2", "10.0.0.1", "192.168.1.2", "0.1.2.3", "192.0.2.1"),

@@ -47,6 +47,13 @@ TOKENS = [
     "KEY0" + chars("0123456789ABCDEF", 31) + "_" + chars(ALNUM, 22),
     "token-9fo2k:" + chars("abcdefgh23456789", 54),
     "ATATT3" + chars(ALNUM, 180) + "=1A2B3C4D",
+    "api-3bca8b86-8f98-4202-9656-8ba477e7425f",
+    "2/" + chars("23456789", 16) + "/" + chars("98765432", 16) + ":" + chars(HEX, 32),
+    "bce-v3/ALTAK-" + chars(ALNUM, 21) + "/" + chars(HEX, 40),
+    "SWMTKN-1-" + chars("abcdefgh23456789", 50) + "-" + chars("abcdefgh23456789", 25),
+    "K10" + chars(HEX, 64) + "::server:" + chars(HEX, 32),
+    "ory_pat_" + chars(ALNUM, 32),
+    "llx-" + chars(ALNUM, 48),
     "https://discord.com/api/webhooks/" + chars("23456789", 18) + "/" + chars(ALNUM, 68),
 ]
 
@@ -73,6 +80,25 @@ def test_a_token_is_found_without_a_name(token: str, frame: str) -> None:
 )
 def test_names_filler_and_public_keys_are_left(text: str) -> None:
     assert find_secrets(f"see {text} there") == []
+
+
+@pytest.mark.parametrize(
+    "frame", ["POSTHOG_KEY=phc_{}", 'analytics.load("{}"); // write key of the site']
+)
+def test_what_a_site_gives_to_its_analytics_is_public(frame: str) -> None:
+    assert find_secrets(frame.format(chars(ALNUM, 32))) == []
+
+
+def test_hexadecimal_keys_of_paystack_and_workflows_of_slack_are_found() -> None:
+    for value in (
+        "sk_live_" + chars(HEX, 40),
+        "https://hooks.slack.com/workflows/T04QX7ZB1/A05RK2MWC/"
+        + "4821" * 4
+        + "/"
+        + chars(ALNUM, 24),
+    ):
+        (span,) = find_secrets(f"see {value} there")
+        assert span.end - span.start == len(value)
 
 
 def test_each_kind_is_looked_up_by_a_literal_that_its_shape_begins_with() -> None:
