@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import random
 import string
 
@@ -60,6 +62,19 @@ HEX = "".join(random.Random(5).choices("0123456789abcdef", k=64))
         '"accounts": [\n  "0x{}"\n]',
         "cast send --private-key 0x{} 0xabc",
         'importprivkey "{}"',
+        "DEPLOYER_PK=0x{}",
+        'priv_key = "{}"',
+        '"privKey": "{}"',
+        "Private Key (hex): {}",
+        "clé privée : {}",
+        "приватный ключ: {}",
+        "私钥(hex): {}",
+        "ключ: закрытый ключ: {}",
+        'crypto.HexToECDSA("{}")',
+        'new HDWalletProvider("{}", url)',
+        'ec.keyFromPrivate("{}", "hex")',
+        "geth --nodekeyhex {}",
+        "Private Keys\n==================\n(0) 0x{}",
     ],
 )
 def test_a_place_that_takes_a_key_tells_64_digits(form: str) -> None:
@@ -77,10 +92,47 @@ def test_a_place_that_takes_a_key_tells_64_digits(form: str) -> None:
         f'new ethers.Wallet("0x{"1" * 64}")',
         'new Wallet("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")',
         'accounts: ["0x52908400098527886E0F7030069857D2E4169EE7"]',
+        f"pk: {HEX}",
+        f"private key (sha256): {HEX}",
+        f"aptos move run --account 0x{HEX}",
+        f"transfer(0x{HEX})",
     ],
 )
 def test_hashes_addresses_and_keys_of_test_chains_are_left(text: str) -> None:
     assert keys(text) == []
+
+
+def bytes_of(count: int) -> str:
+    rng = random.Random(4)
+    return ",".join(str(rng.randrange(256)) for _ in range(count))
+
+
+def test_the_file_of_a_key_of_solana_is_an_array_alone_in_its_line() -> None:
+    array = f"[{bytes_of(64)}]"
+    assert keys(array) == [array]
+    assert keys(f"cat id.json\n{array}\n") == [array]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[{bytes_of(63)}]",
+        f"x = [{bytes_of(64)}]",
+        f"wallet signature: [{bytes_of(64)}]",
+        str(list(range(192, 256))).replace(" ", "")[:-1] + ",9]",
+        "[" + ",".join(["7", "255"] * 32) + "]",
+    ],
+)
+def test_other_arrays_of_bytes_are_left(text: str) -> None:
+    assert keys(text) == []
+
+
+def test_the_checksum_tells_a_seed_of_nats() -> None:
+    body = bytes((0x95, 0x00)) + random.Random(1).randbytes(32)  # `SU`, a user's seed.
+    seed = base64.b32encode(body + binascii.crc_hqx(body, 0).to_bytes(2, "little")).decode()
+    seed = seed.rstrip("=")
+    assert keys(f"seed {seed}\n") == [seed]
+    assert keys(f"seed {seed[:-1]}{'A' if seed[-1] != 'A' else 'B'}\n") == []
 
 
 WORDS = "gravity machine north sort system female filter attitude volume fold club stay"
@@ -91,6 +143,8 @@ WORDS = "gravity machine north sort system female filter attitude volume fold cl
     [
         ("const secretKey = Uint8Array.from({});", "[{}]"),
         ('{{"keypair": {}}}', "[{}]"),
+        ("let payer = {};", "[{}]"),
+        ("solana-keygen recovered: {}", "[{}]"),
         ("MNEMONIC='{}'", ""),
         ("My seed phrase is {}.", ""),
         ("recovery phrase: {}\n", ""),
