@@ -58,7 +58,8 @@ _SERVICE = (
 
 _SCHEME = (
     r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate"
-    r"|Client-ID|Bot|KakaoAK|DeepL-Auth-Key|Klaviyo-API-Key|GoogleLogin auth=|Discogs token="
+    r"|Client-ID|Bot|KakaoAK|DPoP|Session|EndpointKey|DeepL-Auth-Key|Klaviyo-API-Key"
+    r"|GoogleLogin auth=|Discogs token="
     r"|Zoho-oauthtoken|PVEAPIToken=[\w.@!-]{1,60}=)(?:(?:\\?\s|&nbsp;|%20|\+){1,2}|(?<==))(?:"
     r"[\"'] ?[+.&] ?[\"'])?"
 )
@@ -161,6 +162,10 @@ _DIGEST_OF = re.compile(
 )
 """What says that a digest of the secret follows: `SHA-1 of the leaked password: …`."""
 
+_NO_SECRET_BEFORE = re.compile(
+    r"\b(?:not|no|invalid|kein\w?) (?:an? |the |valid )?(?:\w{1,12} )?\Z"
+)
+
 _HASHED_BEFORE = re.compile(
     r"(?:(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?"
     r"|(?:md5|sha-?[0-9]{1,3}) ?\([\"']?)\Z",
@@ -210,7 +215,8 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     before = text[max(0, start - _LOOK_BACK) : start]
     hints = _find_hints(before, start - len(before))
     is_hinted = bool(hints)
-    if not is_hinted and not (_IN_CELL.search(before) or _COMMENT_AFTER.match(text, end)):
+    is_basic = before[-7:].rstrip()[-5:].lower() == "basic"
+    if not (is_hinted or is_basic or _IN_CELL.search(before) or _COMMENT_AFTER.match(text, end)):
         return
     first = start - min(_LONGEST_LEAD, len(before) - len(before.rstrip(_LEAD_CHARACTERS)))
     if text.startswith("=3D", first - 1):  # Quoted-printable writes `=` so.
@@ -292,6 +298,8 @@ def _is_short_or_uuid(text: str, start: int, value: str, hints: Sequence[int]) -
         return False
     for name in _match_names(text, start, hints):
         if _BEARER.fullmatch(name["name"]) and not is_short:
+            if _ID_BETWEEN.search(text, name.end("name"), start):
+                continue
             # What HTTP's scheme, or the header itself, has right behind it.
             return name["tail"].lower() in ("", "_auth", "auth") and (
                 name["name"][0] in "bB"
@@ -328,6 +336,8 @@ def _read_value(text: str, start: int) -> str | None:
     match = VALUE.match(text, start)
     if match is None or text[match.end() : match.end() + 1] in ("(", "["):
         return None
+    if match[0].startswith("@"):  # The host of an address whose login is a placeholder.
+        return None
     value = match[0].rstrip(".")
     at = value.find("@")  # In an address what follows is the host.
     return value[:at] if at >= 16 and "://" in text[max(0, start - 60) : start] else value
@@ -354,6 +364,7 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
     if _HEX.match(value) and (
         _DIGEST_BETWEEN.search(text, name.end("name"), start)
         or _DIGEST_OF.search(text, max(0, name.start() - 40), name.start())
+        or _NO_SECRET_BEFORE.search(text, max(0, name.start() - 32), name.start())
     ):
         return False
     is_named_weakly = WEAK_NAME.fullmatch(name["name"]) is not None

@@ -40,7 +40,9 @@ _INDENTED = re.compile(r"\n[ \t]+")
 _KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]")
 _PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}[ \t]*((?:\r?\n|(?:\\r)?\\n)[ \t>]{0,12})")
 _BASE64_LINE = re.compile(r"[A-Za-z0-9+/]{2,76}={0,2}(?![A-Za-z0-9+/=:-])")
-_WEB_KEY = re.compile(r"\bkty\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?(?:RSA|EC|OKP|(oct))\b")
+_WEB_KEY = re.compile(
+    r"\b(?:kty|crv)\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?(?:RSA|EC|OKP|P-\d{3}|secp256k1|Ed25519|(oct))\b"
+)
 _WEB_KEY_MEMBER, _WEB_KEY_OF_BYTES = (
     re.compile(
         rf"(?<![\w-]){name}\\?[\"']?\s{{0,4}}:\s{{0,4}}\\?[\"']?"
@@ -115,7 +117,7 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
         yield from _find_blocks(text)
     if "Private-Lines" in text:
         yield from _find_putty(text)
-    if "kty" in text:
+    if "kty" in text or "crv" in text:
         yield from _find_web_keys(text)
     if _ENCODED_BEGIN in text:
         yield from _find_encoded(text)

@@ -22,15 +22,15 @@ from stages.signals.secret_values import (
 _LOGIN, _CALL_LOGIN = (
     re.compile(
         rf"{scheme}(?P<user>[^\s:/?#\"'<>\[\]{{}}$]{{0,64}}):(?P<password>[^\s/?#\"'<>{{}}]{{3,64}})"
-        r"@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
+        r"@(?P<host>\[?[A-Za-z0-9.:_-]{2,100}|[$#]?\{\w|%s|[\"'] ?[+.] ?\w)"
     )
-    for scheme in ("://", r"\b(?:sips?|turns?):")
+    for scheme in (r"(?:://|(?:\A|(?<=\s))//)", r"\b(?:sips?|turns?):")
 )
-"""An address with a password up to its host, and one of a call."""
+"""An address with a password up to its host, which code may fill in, and one of a call."""
 
 _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(
-    r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
+    r"(?:[$#]?\{|%s|[\"'])|(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
 )
 """Hosts of examples and of development alike: a password there must look like one."""
 
