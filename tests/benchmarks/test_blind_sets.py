@@ -117,7 +117,8 @@ def test_an_unknown_kind_is_refused(seed: int) -> None:
 @every_set
 @every_kind
 def test_no_negative_holds_a_value_of_a_positive(seed: int, kind: str) -> None:
-    values = set(all_values(seed, kind))
+    # The first part of a web token may be its header, which published ones have as well.
+    values = {one for one in all_values(seed, kind) if not re.fullmatch(r"eyJhbGciOi\w+\.?", one)}
     negatives = [case for case in cases(seed, kind) if not case.values]
     assert not [case for case in negatives for value in values if value in case.text]
 
