@@ -325,7 +325,7 @@ def _read_domain(text: str, start: int, sign: str | None = None) -> _Domain | No
     first = (_LABEL_BETWEEN_SIGNS if sign == "-" else _FIRST_LABEL).match(text, start)
     if first is None:
         return None
-    labels, sort, dot, found, end = [first[0]], "", "", None, first.end()
+    labels, sort, dot, domain, end = [first[0]], "", "", None, first.end()
     for _ in range(5):
         following = _NEXT_LABEL.match(text, end)
         if following is None:
@@ -346,8 +346,8 @@ def _read_domain(text: str, start: int, sign: str | None = None) -> _Domain | No
         sort, dot = sort or kind, dot or following[kind].strip().lower()
         labels.append(label)
         if is_top_level(label.lower()):
-            found = _Domain(end, tuple(labels), sort, dot)
-    return found
+            domain = _Domain(end, tuple(labels), sort, dot)
+    return domain
 
 
 def _find_spelled_after_at(text: str) -> Iterator[tuple[int, int]]:

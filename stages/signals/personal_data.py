@@ -31,9 +31,10 @@ from stages.signals.addresses import find_emails
 from stages.signals.card_networks import is_test_number
 from stages.signals.card_numbers import find_cards, find_parted_cards, is_called_test
 from stages.signals.config import PHONE_REGIONS
+from stages.signals.dialled_numbers import find_lettered_numbers
 from stages.signals.ip_addresses import find_ip_addresses
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
-from stages.signals.phone_numbers import find_lettered_numbers, find_phone_numbers
+from stages.signals.phone_numbers import find_phone_numbers
 
 FEWEST_DIGITS = 7
 _BLANKS = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"

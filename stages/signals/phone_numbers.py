@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from stages.signals.dialled_numbers import CHANNEL, is_dialled, is_linked
 from stages.signals.named_values import find_head
 from stages.signals.other_numbers import (
     AREA_POINT,
@@ -40,7 +41,6 @@ from stages.signals.other_numbers import (
     is_number_of_other_kind,
     is_other_number,
 )
-from stages.signals.outputs import to_character_offsets
 from stages.signals.phone_words import (
     CHAINED,
     EXTENSION_AFTER,
@@ -83,14 +83,6 @@ _NUMBER = re.compile(
 _LONGEST = 48
 """Characters that hold the first seven digits of a number."""
 
-_MARKED_LETTERS = re.compile(rb"000 {1,2}(?:000 )?AA")
-_LETTERED = re.compile(
-    r"(?<![\w$€£.,+-])(?:\+?1[ .-])?(?:\(8(?:00|[2-8]{2})\) ?|8(?:00|[2-8]{2})-|(?<=1[ .-])800[ .])"
-    r"(?P<letters>(?:[0-9]{3}-)?[A-Z]{2,}(?:-?[A-Z0-9]+){0,3})(?![\w-])"
-)
-_LETTERS = range(7, 12)
-"""Digits and letters behind the code of a free number."""
-
 _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
 _EXTENSION = re.compile(
@@ -119,14 +111,7 @@ _NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
 _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
-_LINKED = re.compile(r"(?:[?&](?:phone|tel|mobile|number)=(?:%2B)?|\bt\.me/)\Z")
-"""A link that calls or writes to a number: `api.whatsapp.com/send?phone=`."""
-
 _PARAMETER = re.compile(r"=(?:\+|%2B)?\Z")
-_CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
-_FEWEST_DIALLED = 10
-"""Digits of a number on a channel of an exchange; an extension has fewer."""
-
 _SEGMENT_BEFORE, _SEGMENT_AFTER = re.compile(r"\bCOM\+\+?\Z"), re.compile(r":(?:TE|FX|AL|CA)\b")
 """A number in a message of EDIFACT: `COM+0408…:FX'`."""
 
@@ -213,21 +198,6 @@ def find_phone_numbers(
             yield span
 
 
-def find_lettered_numbers(text: str, encoded: bytes, marks: bytes) -> Iterator[tuple[int, int]]:
-    """Places of North America's free numbers with letters for digits: `1-800-FLOWERS`.
-
-    `encoded` is `text` in UTF-8, and `marks` its bytes by `mark_bytes`.
-    """
-    places = [match.start() for match in _MARKED_LETTERS.finditer(marks)]
-    for place in to_character_offsets(text, encoded, places) if places else ():
-        match = _LETTERED.search(text, max(0, place - 4), place + 20)
-        if match is None:
-            continue
-        letters = match["letters"].replace("-", "")
-        if len(letters) in _LETTERS and len(set(re.sub("[0-9]", "", letters))) > 2:
-            yield match.span()
-
-
 def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run cut where one number ends and the next begins: no piece of fewer digits than one."""
     hours = _HOURS.match(text, start, end)
@@ -280,8 +250,8 @@ def _find_number(
         named_before
         or _MESSENGER.match(text, last) is not None
         or _SEGMENT_AFTER.match(text, last) is not None
-        or _is_linked(text, first)
-        or _is_dialled(text, first, written)
+        or is_linked(text, first)
+        or is_dialled(text, first, written)
         or _is_named_otherwise(text, first, last, previous)
     )
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
@@ -298,7 +268,7 @@ def _goes_on(text: str, start: int, end: int, written: str) -> bool:
             return _CUT.match(text, end) is not None
         case "@":
             return (
-                _CHANNEL.search(text, max(0, start - 34), start)
+                CHANNEL.search(text, max(0, start - 34), start)
                 or _ADDRESS_OF_CALL.search(text, max(0, start - 6), start)
                 or _MESSENGER.match(text, end)
             ) is not None
@@ -315,30 +285,18 @@ def _is_cell(text: str, start: int, written: str) -> bool:
 def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
     """Whether a number may follow right after a letter, or after the `=` of a field."""
     if touching.endswith("="):
-        if _is_linked(text, start):
+        if is_linked(text, start):
             return True
         return (
             written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
         )
     if touching.endswith("/"):
-        return _is_dialled(text, start, written) or _is_linked(text, start)
+        return is_dialled(text, start, written) or is_linked(text, start)
     if touching.endswith("+"):
         return _SEGMENT_BEFORE.search(text, max(0, start - 5), start) is not None
     if touching.endswith("B"):
-        return _is_linked(text, start)
+        return is_linked(text, start)
     return _ABROAD.match(written) is not None and touching.isalpha()
-
-
-def _is_linked(text: str, start: int) -> bool:
-    """Whether a link that calls or writes to a number ends before it."""
-    return _LINKED.search(text, max(0, start - 16), start) is not None
-
-
-def _is_dialled(text: str, start: int, written: str) -> bool:
-    """Whether a number stands after a channel of a telephone exchange: `PJSIP/+4930…`."""
-    if written[:1] != "+" and len(_DIGIT.findall(written)) < _FEWEST_DIALLED:
-        return False
-    return _CHANNEL.search(text, max(0, start - 34), start) is not None
 
 
 def _is_named_before(text: str, start: int) -> bool:

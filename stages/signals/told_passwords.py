@@ -166,7 +166,7 @@ _USER_FIELD = re.compile(
     r"|utente|логин|пользователь)[\"'`]?\s?[:= ]\s{0,3}[\"'`]?\Z",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"[?？:：。…]\s*\n")
+_QUESTION = re.compile(r"[?？:：。…]\s*\n")
 _ANSWERED = re.compile(
     r"\n(?:[^\n]{0,44}[:>]|[ \t>*-]*"
     r"|[^\n]{0,30}\b(?:it(?:['’]?s| is| was)|its|try|use|is|was|es|est"
@@ -198,18 +198,18 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
     if _COMMAND.search(text, max(0, start - 5), end):
         user = _ARGUMENT.match(text, end)
         end = user.end() if user is not None else end
-    found = _find_behind(text, end, is_verb)
-    if found is not None:
-        yield Span(*found, "password", "<secret:password>")
-        second = _SECOND.match(text, found[1])
+    place = _find_behind(text, end, is_verb)
+    if place is not None:
+        yield Span(*place, "password", "<secret:password>")
+        second = _SECOND.match(text, place[1])
         if second is not None:
-            place = trim(text, *second.span("token"))
-            if rate(text[slice(*place)]) > WEAK:
-                yield Span(*place, "password", "<secret:password>")
+            another = trim(text, *second.span("token"))
+            if rate(text[slice(*another)]) > WEAK:
+                yield Span(*another, "password", "<secret:password>")
         return
-    found = _find_before(text, start)
-    if found is not None:
-        yield Span(*found, "password", "<secret:password>")
+    place = _find_before(text, start)
+    if place is not None:
+        yield Span(*place, "password", "<secret:password>")
 
 
 _USER_ABOVE = re.compile(r"(?:user|login|e?mail)\w{0,4}\s?:", re.IGNORECASE)
@@ -264,12 +264,12 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     between = text[end : place[0]]
     if "\n" in between:
         is_whole = _ANSWERED.search(between) and _WHOLE.match(text, place[1])
-        asks = is_whole is not None or _ASKED.search(between) is not None
+        asks = is_whole is not None or _QUESTION.search(between) is not None
         if rating == SURE:
             return asks
         if is_whole is None or _USER_FIELD.search(text, max(0, place[0] - 20), place[0]):
             return False
-        return rating == WORDY or _ASKED.search(between) is not None
+        return rating == WORDY or _QUESTION.search(between) is not None
     if rating == SURE and (not is_verb or _SIGN_INSIDE.search(text, *place)):
         return True
     if _JOINED.search(between) or _CHANGED.search(between):

@@ -81,7 +81,7 @@ _NAMED = re.compile(
 )
 """The name of a private key, assigned to the digits; `pk` alone is as often a public key."""
 
-_LISTED = re.compile(
+_KEY_LINES = re.compile(
     r"Private Keys\s{1,3}=+\s(?:\([0-9]{1,2}\) (?:0x)?[0-9a-f]{64}\s{1,3}){0,9}\([0-9]{1,2}\) \Z"
 )
 """The keys that Ganache prints."""
@@ -206,7 +206,7 @@ def _takes_key(text: str, start: int, value: str) -> bool:
     near = text[max(0, start - _REACH) : start]
     if _NAMED.search(near):
         return True
-    if near.endswith(") ") and _LISTED.search(text, max(0, start - 10 * _REACH), start):
+    if near.endswith(") ") and _KEY_LINES.search(text, max(0, start - 10 * _REACH), start):
         return True
     is_long = text.rfind("accounts", max(0, start - 6 * _REACH), start) >= 0
     return is_long and _IN_ACCOUNTS.search(text, max(0, start - 6 * _REACH), start) is not None
