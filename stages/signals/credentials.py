@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.broken_tokens import continue_lines, find_broken_tokens
-from stages.signals.literals import Literals, Pairs, find_pairs
+from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
@@ -58,9 +58,9 @@ _BEFORE = 20
 def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
     encoded = text.encode("utf-8", "surrogatepass")
-    pairs = find_pairs(encoded)
+    triples = find_triples(encoded)
     spans = list(find_url_passwords(text))
-    for number in _INNER.choose(pairs):
+    for number in _INNER.choose(triples):
         sort = INNER_KINDS[number]
         if sort.literal in text:
             spans += _find_kind(text, sort, 0, len(text))
@@ -72,7 +72,7 @@ def find_secrets(text: str) -> list[Span]:
             if not text[max(0, first - 1) : first].isalnum():
                 spans += _find_parts(text, first)
             first = text.find(literal, first + 1)
-    runs, short = _find_runs(text, encoded, pairs)
+    runs, short = _find_runs(text, encoded, triples)
     for start in short:
         spans += _find_parts(text, start)
     for start, end in runs:
@@ -107,10 +107,10 @@ def find_secrets(text: str) -> list[Span]:
         if text.startswith("-", end - 9):
             spans += _find_mailgun_key(text, end)
     spans += find_broken_tokens(text, encoded)
-    spans += find_salts(text, pairs)
+    spans += find_salts(text, triples)
     if "INSERT" in text or "insert" in text:
         spans += find_inserted_secrets(text)
-    spans += find_named_passwords(text, pairs)
+    spans += find_named_passwords(text)
     tag = make_tag("private_key")
     for places in (find_private_keys(text), find_key_arrays(text)):
         spans += [Span(*place, "private_key", tag) for place in places]
@@ -118,7 +118,7 @@ def find_secrets(text: str) -> list[Span]:
 
 
 def _find_runs(
-    text: str, encoded: bytes, pairs: Pairs | None
+    text: str, encoded: bytes, triples: Triples | None
 ) -> tuple[list[tuple[int, int]], Sequence[int]]:
     """Places of runs that may hold a secret: those with a digit or with the literal of a kind.
 
@@ -140,7 +140,7 @@ def _find_runs(
         last = end + _NEAR if encoded[end : end + 1] == b"." else end
         begins = _PARTED_BEGINNINGS.get(encoded[place : place + 2])
         if signs is None and end - place >= _LONGER:
-            signs = [_SIGNS[number] for number in _SIGN_LITERALS.choose(pairs)]
+            signs = [_SIGNS[number] for number in _SIGN_LITERALS.choose(triples)]
             signs = [sign for sign in signs if sign in encoded]
         if end - place >= _LONGER and (
             _DIGIT.search(encoded, first, last)

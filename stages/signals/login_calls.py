@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES, OF_CALLS, OF_COMMANDS
-from stages.signals.literals import Literals, Pairs
+from stages.signals.literals import Literals, Triples
 from stages.signals.named_values import GROUPS
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
@@ -341,15 +341,15 @@ _PIPED = re.compile(
 _SUDO = re.compile(r"(?<=[|])\s{0,2}sudo (?:-\w{1,8} ){0,2}?-\w{0,4}S")
 
 
-def find_login_calls(text: str, lowered: str, pairs: Pairs | None) -> Iterator[Span]:
+def find_login_calls(text: str, lowered: str, triples: Triples | None) -> Iterator[Span]:
     """Passwords of commands and calls; `lowered` is the text in small letters, of equal length.
 
-    `pairs` are those of the text, with capitals as small letters.
+    `triples` are those of the text, with capitals as small letters.
     """
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
     gates = {"": True, OF_CALLS: is_call, OF_COMMANDS: is_shell}
-    for number in _HINTS.choose(pairs):
+    for number in _HINTS.choose(triples):
         gate, hint, shape = _GATED_SHAPES[number]
         if gate not in gates:
             gates[gate] = gate in lowered

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 
+from stages.signals.literals import Literals, find_triples
 from stages.signals.sample_addresses import is_sample, is_top_level
 
 _LETTERS = r"A-Za-z0-9\u00c0-\u024f\u0370-\u052f"
@@ -102,7 +103,9 @@ _OTHER_LITERALS = (
     *("アット", "골뱅이", "\uff20", "\ufe6b", "\u24d0", "\u200b@", "@\u200b", "\u2060@", "\u00ad@"),
     *("\u2605", "\u2606", "\u25ce", "\u25cf", "\u25a0", "\u25c6", "\u25cb", "\u266a"),
 )
-_MARK_REACH, _LONGEST_MARK = 66, 20
+_LITERALS = _ASCII_LITERALS + _OTHER_LITERALS
+_CHOICE = Literals([literal.encode() for literal in _LITERALS])
+_MARK_REACH = 66
 
 _EXAMPLE_DOMAIN = re.compile(r"\b(?:example|domain|foo)\b", re.IGNORECASE)
 _PARAMETER_BEFORE = re.compile(
@@ -207,11 +210,17 @@ def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
             place = text.find(literal, place + 1)
 
 
+def _choose_literals(text: str) -> list[str]:
+    """The literals of signs that a text holds: few of them stand in it, and most in none."""
+    most = len(_ASCII_LITERALS) if text.isascii() else len(_LITERALS)
+    chosen = _CHOICE.choose(find_triples(text.encode("utf-8", "surrogatepass")))
+    return [_LITERALS[number] for number in chosen if number < most and _LITERALS[number] in text]
+
+
 def find_obscured_emails(text: str) -> Iterator[tuple[int, int]]:
     """Places of addresses with a sign that is spelled, escaped or interrupted."""
     seen = set[int]()
-    literals = _ASCII_LITERALS if text.isascii() else _ASCII_LITERALS + _OTHER_LITERALS
-    for place in _places(text, literals):
+    for place in _places(text, _choose_literals(text)):
         mark = _find_mark(text, place)
         if mark is not None and mark.start() not in seen:
             seen.add(mark.start())
@@ -366,6 +375,8 @@ def _find_spelled_after_at(text: str) -> Iterator[tuple[int, int]]:
 def _find_replaced(text: str, seen: set[int]) -> Iterator[tuple[int, int]]:
     """Addresses with another sign, where the text says which: `ann#corp.cn (#换成@)`."""
     for place in _places(text, ("#",)):
+        if text[place - 1 : place].isspace():  # A comment.
+            continue
         mark = _MARK.match(text, place)
         if mark is not None and mark["hash"] and place not in seen:
             span = _read_address(text, mark)

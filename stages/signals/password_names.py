@@ -92,9 +92,13 @@ _HINTS_OF_LANGUAGES = (
     "ම=මුරපදය|የ=የይለፍ|ព=ពាក្យស|ລ=ລະຫັດ|စ=စကားဝှက်|ç=açar s|\0=cyfrinair|č=gesla|è=chiave|"
     "\0=chiave del wifi|ك=كلمة |ü=schlüssel |网=网络密钥|網=網路金鑰|码=mima"
 )
-FOREIGN_HINTS = tuple(pair.split("=") for pair in _HINTS_OF_LANGUAGES.split("|"))
-"""Those of other languages, and a character that a longer text of the language has."""
+LETTERS_OF_HINT: dict[str, set[str]] = {}
+"""For each hint of another language the characters that a longer text of the language has."""
 
-ASCII_HINTS = (*HINTS, *dict.fromkeys(hint for _, hint in FOREIGN_HINTS if hint.isascii()))
+for _pair in _HINTS_OF_LANGUAGES.split("|"):
+    _letter, _hint = _pair.split("=")
+    LETTERS_OF_HINT.setdefault(_hint, set()).add(_letter)
+ASCII_HINTS = (*HINTS, *(hint for hint in LETTERS_OF_HINT if hint.isascii()))
+ALL_HINTS = (*ASCII_HINTS, *(hint for hint in LETTERS_OF_HINT if not hint.isascii()))
 SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from html import unescape
 
 from stages.signals.listed_passwords import LIST_HINTS, find_listed_passwords, find_told_pairs
-from stages.signals.literals import Literals, Pairs, fold_case
+from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
@@ -35,11 +35,11 @@ from stages.signals.named_values import (
 )
 from stages.signals.outputs import Span
 from stages.signals.password_names import (
-    ASCII_HINTS,
+    ALL_HINTS,
     ENGLISH,
     FOREIGN,
-    FOREIGN_HINTS,
     HINTS,
+    LETTERS_OF_HINT,
     OF_APPLICATION,
     SHORT,
     SHORT_TEXT,
@@ -115,15 +115,15 @@ _OF_USER = re.compile(
 )
 
 
-def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
+def find_named_passwords(text: str) -> Iterator[Span]:
     """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
         lowered = text.replace("İ", "i").lower()
     if len(lowered) != len(text):
         lowered = text
-    folded = fold_case(pairs)
-    for hint in _choose_hints(lowered, folded):
+    triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
+    for hint in _choose_hints(lowered, triples):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
@@ -143,9 +143,9 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
                 if not joined or _FROM.match(text, name.end()):
                     yield from find_told_passwords(text, place, name.end())
             place = lowered.find(hint, place + 1)
-    yield from find_login_calls(text, lowered, folded)
+    yield from find_login_calls(text, lowered, triples)
     yield from find_told_pairs(text)
-    for number in _LISTS.choose(folded):
+    for number in _LISTS.choose(triples):
         place = lowered.find(LIST_HINTS[number])
         while place >= 0:
             yield from find_listed_passwords(text, place)
@@ -157,19 +157,22 @@ def find_named_passwords(text: str, pairs: Pairs | None) -> Iterator[Span]:
 
 
 _LISTS = Literals([hint.encode() for hint in LIST_HINTS])
-_LETTERS = {letter for letter, _ in FOREIGN_HINTS}
-_HINTS = Literals([hint.encode() for hint in ASCII_HINTS])
+_HINTS = Literals([hint.encode() for hint in ALL_HINTS])
 
 
-def _choose_hints(lowered: str, pairs: Pairs | None) -> list[str]:
-    """The parts of names that a text may have, by its length, letters and pairs of letters."""
-    is_short, is_ascii = len(lowered) <= SHORT_TEXT, lowered.isascii()
-    most = len(ASCII_HINTS) if is_short and is_ascii else len(HINTS)
-    hints = [ASCII_HINTS[number] for number in _HINTS.choose(pairs) if number < most]
-    if not is_ascii:
-        letters = {letter for letter in _LETTERS if is_short or letter in lowered}
-        hints += [hint for letter, hint in FOREIGN_HINTS if letter in letters]
-    return hints
+def _choose_hints(lowered: str, triples: Triples | None) -> list[str]:
+    """The parts of names that a text may have, by its bytes; of a long one by its letters.
+
+    `triples` are those of `lowered`.
+    """
+    chosen = [ALL_HINTS[number] for number in _HINTS.choose(triples)]
+    if len(lowered) <= SHORT_TEXT:
+        return chosen
+    return [
+        hint
+        for hint in chosen
+        if hint in HINTS or any(letter in lowered for letter in LETTERS_OF_HINT[hint])
+    ]
 
 
 _AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.literals import Literals, Pairs
+from stages.signals.literals import Literals, Triples
 from stages.signals.named_values import ASSIGNS, find_inserted
 from stages.signals.outputs import Span
 from stages.signals.secret_kinds import PUBLISHED
@@ -57,9 +57,9 @@ def _find_all(text: str, literal: str) -> Iterator[int]:
         place = text.find(literal, place + 1)
 
 
-def find_salts(text: str, pairs: Pairs | None) -> Iterator[Span]:
+def find_salts(text: str, triples: Triples | None) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
-    hints = [_HINTS[number] for number in _LITERALS.choose(pairs)]
+    hints = [_HINTS[number] for number in _LITERALS.choose(triples)]
     for place in (place for hint in hints for place in _find_all(text, hint)):
         if not _ASSIGNING.search(text, place, place + 24):
             continue

@@ -24,7 +24,7 @@ _LOGIN, _CALL_LOGIN = (
         rf"{scheme}(?P<user>[^\s:/?#\"'<>\[\]{{}}$]{{0,64}}):(?P<password>[^\s/?#\"'<>{{}}]{{3,64}})"
         r"@(?P<host>\[?[A-Za-z0-9.:_-]{2,100}|[$#]?\{\w|%s|[\"'] ?[+.] ?\w)"
     )
-    for scheme in (r"(?:://|(?:\A|(?<=\s))//)", r"\b(?:sips?|turns?):")
+    for scheme in (r"//(?<![^\s:]//)", r"\b(?:sips?|turns?):")
 )
 """An address with a password up to its host, which code may fill in, and one of a call."""
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.signals.literals import Literals, find_pairs, fold_case
+from stages.signals.literals import Literals, find_triples
 
 WORDS = ("*", "", "ghp_", "xoxb-", "password", "AKIA", "пароль", "\U0001f511é", "aaaa", "wJalrX")
 LITERALS = Literals([word.encode() for word in WORDS])
@@ -15,24 +15,20 @@ CHARACTERS = st.text("*_-ghpxobasword AKIпарольé\U0001f511\ud800")
 
 @given(st.lists(CHARACTERS | st.sampled_from(WORDS)).map("".join))
 def test_every_literal_that_a_text_holds_is_chosen(text: str) -> None:
-    chosen = LITERALS.choose(find_pairs((LONG + text).encode("utf-8", "surrogatepass")))
+    chosen = LITERALS.choose(find_triples((LONG + text).encode("utf-8", "surrogatepass")))
     assert {number for number, word in enumerate(WORDS) if word in text} <= set(chosen)
 
 
-@given(st.lists(st.sampled_from(["AKIA", "PassWord", "GHP_", "\U0001f511"])).map("".join))
-def test_folded_pairs_choose_what_the_text_in_small_letters_holds(text: str) -> None:
-    small = ("akia", "password", "ghp_", "pa", "dg")
-    pairs = fold_case(find_pairs((LONG + text).encode()))
-    assert {number for number, word in enumerate(small) if word in text.lower()} <= set(
-        Literals([word.encode() for word in small]).choose(pairs)
-    )
+def test_a_literal_with_a_triple_that_the_text_lacks_is_left() -> None:
+    triples = find_triples(b"the password of Anna's account. " * 32)
+    assert [WORDS[number] for number in LITERALS.choose(triples)] == ["*", "", "password"]
+    assert Literals(()).choose(triples) == []
 
 
-def test_a_literal_with_a_pair_that_the_text_lacks_is_left() -> None:
-    pairs = find_pairs(b"the password of Anna's account. " * 32)
-    assert [WORDS[number] for number in LITERALS.choose(pairs)] == ["*", "", "password"]
-    assert Literals(()).choose(pairs) == []
+def test_capitals_are_no_small_letters() -> None:
+    triples = find_triples(b"PASSWORD of Anna's account, and more words. " * 32)
+    assert [WORDS[number] for number in LITERALS.choose(triples)] == ["*", ""]
 
 
 def test_a_short_text_is_searched_for_every_literal() -> None:
-    assert list(LITERALS.choose(find_pairs(b"ghp_"))) == list(range(len(WORDS)))
+    assert list(LITERALS.choose(find_triples(b"ghp_"))) == list(range(len(WORDS)))
