@@ -82,7 +82,6 @@ DEVICE_SHAPES: dict[str, str] = {
     ),
     "ключ безопасности": r"ключ безопасности(?: сети)?:? (?P<exact>[0-9]{8,20})(?![0-9])",
     "clé w": r"clé w(?:pa2?|i-?fi|ep)[^\n:]{0,30}: ?(?P<exact>[0-9A-Z]{10,26})(?![0-9A-Za-z])",
-    # Installers and start of machines.
     # Protocols.
     "ugfzc3dvcmq6": (
         r"ugfzc3dvcmq6\r?\n(?:(?-i:[CS]): ?|[<>]{1,3} ?)?"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.login_calls import read_argument
 from stages.signals.outputs import Span
 from stages.signals.secret_values import is_chosen_words, is_password
 from stages.signals.told_passwords import WEAK, rate, trim
@@ -28,10 +29,26 @@ _OF_ACCOUNT = re.compile(
 """What a line with a name and its password speaks of."""
 
 
+_ACCOUNT_BEFORE = re.compile(
+    r"(?:\A|\n|[.;] )[ \t>*-]{0,6}(?:(?:netflix|spotify|disney\+?|hulu|amazon|prime|gmail|google"
+    r"|icloud|apple ?id|facebook|instagram|twitter|paypal|ebay|steam|github|gitlab|dropbox|wi-?fi"
+    r"|wlan|router|nas|vpn|ftp|ssh|cpanel|wordpress|outlook|yahoo|zoom|slack|linkedin|uber|airbnb"
+    r"|twitch|psn|xbox|synology|fritz!?box|jenkins|grafana|e?mail|bank|keepass|portal|intranet)"
+    r"[\w .]{0,16}(?:\s?[:\u2013\u2014|]|\s-)\s{1,2}[\w.@+-]{2,40}|root|admin(?:istrator)?)\Z",
+    re.IGNORECASE,
+)
+_ACCOUNT_NOTE = re.compile(
+    r" / `?(?P<loose>[^\s\"'`<>|]{8,64})`?[ \t]{0,4}(?=[\n.,;)]|\Z| (?:on|at|for) )"
+)
+
+
 def find_told_pairs(text: str) -> Iterator[Span]:
     """Passwords behind the name of a user and a slash, in a line that speaks of an account."""
     slash = text.find(" / ")
     while slash >= 0:
+        note = _ACCOUNT_NOTE.match(text, slash)
+        if note is not None and _ACCOUNT_BEFORE.search(text[max(0, slash - 80) : slash]):
+            yield from read_argument(text, note)
         pair = _PAIR.match(text, slash)
         place = trim(text, *pair.span("value")) if pair is not None else (0, 0)
         if rate(text[slice(*place)]) > WEAK and not text.startswith((" /", "/"), place[1]):

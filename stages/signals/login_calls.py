@@ -359,40 +359,13 @@ def find_login_calls(text: str, lowered: str, triples: Triples | None) -> Iterat
         while place >= 0:
             match = shape.match(text, place)
             if match is not None:
-                yield from _read_argument(text, match)
+                yield from read_argument(text, match)
             place = lowered.find(hint, place + 1)
-    yield from _find_notes(text)
     place = lowered.find("sudo -") if is_shell else -1
     while place >= 0:
         if _SUDO.match(text, place - 2) or _SUDO.match(text, place - 1):
             yield from find_piped(text, place)
         place = lowered.find("sudo -", place + 1)
-
-
-_ACCOUNT_BEFORE = re.compile(
-    r"(?:\A|\n|[.;] )[ \t>*-]{0,6}(?:(?:netflix|spotify|disney\+?|hulu|amazon|prime|gmail|google"
-    r"|icloud|apple ?id|facebook|instagram|twitter|paypal|ebay|steam|github|gitlab|dropbox|wi-?fi"
-    r"|wlan|router|nas|vpn|ftp|ssh|cpanel|wordpress|outlook|yahoo|zoom|slack|linkedin|uber|airbnb"
-    r"|twitch|psn|xbox|synology|fritz!?box|jenkins|grafana|e?mail|bank|keepass|portal|intranet)"
-    r"[\w .]{0,16}(?:\s?[:\u2013\u2014|]|\s-)\s{1,2}[\w.@+-]{2,40}|root|admin(?:istrator)?)\Z",
-    re.IGNORECASE,
-)
-_ACCOUNT_NOTE = re.compile(
-    r" / `?(?P<loose>[^\s\"'`<>|]{8,64})`?[ \t]{0,4}(?=[\n.,;)]|\Z| (?:on|at|for) )"
-)
-_LONGEST_NOTE = 80
-
-
-def _find_notes(text: str) -> Iterator[Span]:
-    """What people note of an account in a line: `netflix - ann / …`, `root / …`."""
-    place = text.find(" / ")
-    while place >= 0:
-        note = _ACCOUNT_NOTE.match(text, place)
-        if note is not None:
-            before = text[max(0, place - _LONGEST_NOTE) : place]
-            if _ACCOUNT_BEFORE.search(before):
-                yield from _read_argument(text, note)
-        place = text.find(" / ", place + 1)
 
 
 def _has_two_digits(value: str) -> bool:
@@ -411,7 +384,7 @@ _LOOSE_GROUPS = ("loose", "of_user", "using")
 _SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
 
 
-def _read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
+def read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     """The password that a command or a call has; a loose one must stand out of prose."""
     group = match.lastgroup or "sure"
     begin = match.start(group)

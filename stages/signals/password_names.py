@@ -55,7 +55,7 @@ FOREIGN = (
     r"|schlüssel (?:vom|zum|des|für das|fürs|im) (?:wlan|wi-?fi|netz)"
     r"|(?<=motde)passe|aðgangsorð|pasvort\w|modpas|pasfhocal|salas[õo]na"
     r"|кодовое слово|кодове слово"
-    r"|сырсөз|серсүз|લ?પાસવર્ડ|ਪਾਸਵਰਡ|പാസ്‌?വേഡ്"
+    r"|сырсөз|серсүз|પાસવર્ડ|ਪਾਸਵਰਡ|പാസ്‌?വേഡ്"
     r"|ಪಾಸ್‌?ವರ್ಡ್|මුරපදය|የይለፍ ቃል|ពាក្យសម្ងាត់|ລະຫັດ(?:ຜ່ານ)?"
     r"|စကားဝှက်|açar söz|cyfrinair|(?<![a-z])gesla|heslom|chiave (?:del |della )?(?:wi-?fi|rete)"
     r"|كلمة (?:مرور|سر)|رمز (?:الواي|واي|وای|المرور)"

@@ -135,7 +135,6 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             ):
                 yield from find_piped(text, place)
             if hint == "pass":
-                yield from _find_before_name(text, place)
                 yield from _find_words(text, place)
             name = _ANY_NAME.match(text, place)
             if name is not None:
@@ -473,20 +472,3 @@ def _find_words(text: str, place: int) -> Iterator[Span]:
     match = _PASSPHRASE.match(text, place)
     if match is not None and match["words"].islower():
         yield Span(*match.span("words"), "password", "<secret:password>")
-
-
-_BEFORE_NAME = re.compile(
-    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:(?:the|my|your|our|a"
-    r"|das|dein|mein"
-    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2})?\Z",
-    re.IGNORECASE,
-)
-
-
-def _find_before_name(text: str, place: int) -> Iterator[Span]:
-    """The password in `use … as the password`."""
-    if text[place - 1 : place] != " ":
-        return
-    match = _BEFORE_NAME.search(text, max(0, place - 120), place)
-    if match is not None and (is_strong_password(match["value"]) or is_phrase(match["value"])):
-        yield Span(*match.span("value"), "password", "<secret:password>")

@@ -13,7 +13,13 @@ import re
 from collections.abc import Iterator
 
 from stages.signals.outputs import Span
-from stages.signals.secret_values import is_mixed, is_password, is_placeholder, is_strong_password
+from stages.signals.secret_values import (
+    is_mixed,
+    is_password,
+    is_phrase,
+    is_placeholder,
+    is_strong_password,
+)
 
 _REACH, _REACH_BACK = 110, 60
 NONE, WEAK, WORDY, SURE = range(4)
@@ -68,7 +74,7 @@ _PRODUCT = re.compile(
     r"|question|answer|part|file|image|photo|video|livebox|freebox|fritz|box|speedport|netgear"
     r"|linksys|vodafone|movistar|orange|wlan|wifi|telekom|telefonica|dlink|tplink|asus|base|sha|md"
     r"|utf|keepassxc?|password|lastpass|bitwarden|january|february|march|april|june|july|august"
-    r"|september|october|november|december|january|python|request|param|value|field|var|arg|func"
+    r"|september|october|november|december|request|param|value|field|var|arg|func"
     r"|number|digits|char|characters)[a-z]{0,2}[-_. ]?[0-9.]{1,6}[!?]?",
     re.IGNORECASE,
 )
@@ -318,8 +324,8 @@ def _find_before(text: str, start: int) -> tuple[int, int] | None:
         after = text[place[1] : start]
         if _BARRIER.search(after):
             return None
-        rating = rate(text[slice(*place)])
-        if rating > WEAK and _NAMED_AFTER.match(after):
+        value = text[slice(*place)]
+        if (rate(value) > WEAK or is_phrase(value)) and _NAMED_AFTER.match(after):
             is_user = _USER_FIELD.search(text, max(0, place[0] - 20), place[0])
             return None if is_user else place
     return None
