@@ -83,11 +83,17 @@ _REMOTE_REACH = 220
 _REMOTE_PATH = re.compile(r":(?:/|~|[\w.-]{1,60}(?:/[\w.-]{1,60}){1,8}\.git\b)")
 """What follows a host in the commands of SSH: `:/srv/www`, `:~/`, `:group/project.git`."""
 
+_ACCOUNT_LINE = re.compile(r"[\w.-]{1,32}:[x*!]{0,2}:[0-9]{1,10}:[0-9]{1,10}:")
+"""A line of `/etc/passwd`: its comment may hold an address, and a path follows."""
+
 _SLOT_AFTER = re.compile(r" ?<-|\$\w|\[\[")
 """Slots of R's objects: `object@slot.name <- 1`."""
 
 _HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z|\bacct:\Z")
 """`@ann@instance` names an account of the Fediverse, and so does `acct:`."""
+
+_OF_MESSENGER = re.compile(r"[0-9]{8,15}@(?:c\.us|s\.whatsapp\.net)")
+"""A telephone number, as WhatsApp addresses it."""
 
 _LABELLED = frozenset(("this", "super", "return", "break", "continue"))
 _PROMPT_BEFORE, _PROMPT_AFTER = (
@@ -136,6 +142,8 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
             continue
         if _ALGORITHM.fullmatch(text, start, end) and not _MAIL_OF_PROJECT.match(text, start):
             continue
+        if _OF_MESSENGER.fullmatch(text, start, end):
+            continue
         if _HANDLE_BEFORE.search(text, max(0, start - 9), start) or _OBJECT.match(text, at + 1):
             continue
         if _is_place_in_code(text, start, at, end):
@@ -175,9 +183,9 @@ def _begin_early(text: str, start: int, at: int) -> int:
 
 def _is_login(text: str, start: int, end: int) -> bool:
     """Whether an address is an account at a host, as the commands of SSH take it."""
-    if _REMOTE_PATH.match(text, end):
-        return True
     line = text.rfind("\n", max(0, start - _REMOTE_REACH), start) + 1
+    if _REMOTE_PATH.match(text, end):
+        return _ACCOUNT_LINE.match(text, line, start) is None
     return _REMOTE_COMMAND.search(text, max(line, start - _REMOTE_REACH), start) is not None
 
 

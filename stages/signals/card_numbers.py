@@ -36,7 +36,7 @@ _NUMBER_SEPARATOR = r"[ \t]{0,3}(?:[,;|/:&\t]|<[^<>]{1,20}>|\\t| )[ \t\"']{0,3}"
 _EXPIRY = rf"(?:0[1-9]|1[0-2])(?: ?[/-] ?|{_NUMBER_SEPARATOR})?(?:20)?[2-3][0-9](?![0-9])"
 _GROUPED = re.compile(
     rf"(?<![0-9])(?:"
-    rf"(?:[2-6][0-9]{{3}}|8600|9860|9792|9112|9704)({_GAP})[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{4}}"
+    rf"(?:[2-6][0-9]{{3}}|8600|9860|9792|9112|9704)({_GAP}|\.)[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{4}}"
     rf"(?:\1[0-9]{{3}})?"
     rf"|3[0-9]{{3}}({_GAP})[0-9]{{6}}\2[0-9]{{4,5}}"
     rf")(?![0-9]| ?{_GAP}(?!{_EXPIRY})[0-9])"
@@ -77,7 +77,8 @@ _BOOKED_AFTER = re.compile(rf"/D?{_EXPIRY}| ?EXP ?{_EXPIRY}")
 """The same in a booking: `VI4…/0725`, `CA5…/D0324`."""
 
 _PARAMETERS_AFTER = re.compile(
-    r"&(?:exp\w{0,12}|cv[cv]2?)=|[\"'],\s{0,20}[\"'](?:exp\w{0,12}|cv[cv]2?)[\"']\s?:",
+    r"&(?:exp\w{0,12}|cv[cv]2?)=|[\"'],\s{0,20}[\"'](?:exp\w{0,12}|cv[cv]2?)[\"']\s?:"
+    r"| MCC ?[0-9]{4}\b",
     re.IGNORECASE,
 )
 """What follows a number in a form or an object: `number=…&exp=1027&cvc=468`."""
@@ -116,6 +117,9 @@ _TRACK_BEFORE, _TRACK_AFTER = (
     ),
 )
 """What a magnetic stripe has around the number (ISO/IEC 7813)."""
+
+_FOUND_BEFORE = re.compile(r"\w\.\w{2,4}:[0-9]{1,6}:\Z")
+"""The file and line in which a search has found a number: `orders.csv:822:`."""
 
 _CHAIN = re.compile(r"[\s\"',;|]{1,6}")
 _NAMED_CARD = re.compile(
@@ -205,7 +209,7 @@ def _is_alone(text: str, match: re.Match[str]) -> bool:
         return True
     if _NUMBER_BEFORE.search(text, max(0, start - 9), start):
         return True
-    is_coded = _is_coded(text, match)
+    is_coded = _is_coded(text, match) or _FOUND_BEFORE.search(text, max(0, start - 16), start)
     if (
         _CARD_TOUCHING_BEFORE.search(text, max(0, start - 2), start)
         and not is_coded

@@ -22,7 +22,16 @@ _LETTERS = range(7, 12)
 _LINKED = re.compile(r"(?:[?&](?:phone|tel|mobile|number)=(?:%2B)?|\bt\.me/)\Z")
 """A link that calls or writes to a number: `api.whatsapp.com/send?phone=`."""
 
-CHANNEL = re.compile(r"\b(?:PJ)?(?:SIP|DAHDI|IAX2|Local)/(?:[\w.-]{1,24}/)?\Z")
+CHANNEL = re.compile(
+    r"\b(?:(?:PJ)?SIP|DAHDI|IAX2|Local|sofia|gateway)/(?:[\w.-]{1,24}/){0,2}\Z"
+    r"|\b(?:exten|register) ?=> ?\Z|\bsips?:\Z"
+    r"|\b(?:destination_number|[rft]U|rdnis|DNIS|ANI)\b[^\n0-9]{0,16}\^(?:\(?\\?\+\??)?\Z"
+)
+"""What a telephone exchange dials: a channel, an extension, an address of SIP (RFC 3261)."""
+
+REACH = 48
+"""Characters before a number in which such a place begins."""
+
 _FEWEST_DIALLED = 10
 """Digits of a number on a channel of an exchange; an extension has fewer."""
 
@@ -53,4 +62,4 @@ def is_dialled(text: str, start: int, written: str) -> bool:
     """Whether a number stands after a channel of a telephone exchange: `PJSIP/+4930…`."""
     if written[:1] != "+" and len(_DIGIT.findall(written)) < _FEWEST_DIALLED:
         return False
-    return CHANNEL.search(text, max(0, start - 34), start) is not None
+    return CHANNEL.search(text, max(0, start - REACH), start) is not None

@@ -233,6 +233,9 @@ _MOST_OF_SECOND = 48
 _CLIENT_BEFORE, _CLIENT_PORT = re.compile(r"[\w-]/\Z"), re.compile(r":[0-9]{4,5}(?![0-9.])")
 """A client of a server with its port, as OpenVPN logs it: `ann/198.51.100.7:40312`."""
 
+_TERMINAL_BEFORE = re.compile(r"\b(?:pts/|tty)[0-9]{1,3} {1,12}\(?\Z")
+"""The terminal of a user, as `who` and `w` list it with the address."""
+
 _LINE_REACH = 120
 _PACKAGE_BEFORE = re.compile(
     r"[\w\])]\s?(?:[=~!<>]=|===)\s?\Z|~> ?\Z|\bgem\s{1,4}[\"'][\w-]{1,60}[\"'],\s{0,4}[\"']\Z"
@@ -367,6 +370,8 @@ def _is_version(text: str, start: int, address: str) -> bool:
         return False
     if text.startswith(".in-addr", start + len(address)):
         return True
+    if _TERMINAL_BEFORE.search(text, max(0, start - 24), start):
+        return False
     if _TAG_AFTER.match(text, start + len(address)) and _TAGGED.search(
         text[max(0, start - 2) : start]
     ):

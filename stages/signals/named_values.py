@@ -145,6 +145,12 @@ _ITEM = re.compile(
     r"\s{0,9}(?:N?'(?P<single>(?:[^'\\\n]|''|\\.){0,300})'|\"(?P<double>[^\"\n]{0,300})\""
     r"|(?P<bare>[^,()'\"\s][^,()'\"]{0,80}(?:\([^()]{0,80}\))?))?\s{0,9}(?P<sign>[,)])"
 )
+_COPIED = re.compile(
+    r"\bcopy [\w.\"]{1,60} \((?P<columns>[^()\n]{1,500})\) from stdin[^\n]{0,60}\n\Z", re.IGNORECASE
+)
+"""What PostgreSQL writes above the rows of a dump."""
+
+_CELL_IN_QUOTES = re.compile(r"(?<![^|\t;,])\"[^\"\n]*\"(?=[|\t;,])")
 _NEXT_ROW = re.compile(r"\s{0,9},\s{0,9}\(")
 
 
@@ -156,8 +162,10 @@ def find_head(text: str, start: int) -> str:
     begin = text.rfind("\n", max(0, start - _LONGEST_ROW), start) + 1
     row = text[begin:start]
     separator = next((sign for sign in _SEPARATORS if sign in row), "")
-    if not begin or not separator or len(row) > _LONGEST_ROW:
+    if not begin or len(row) > _LONGEST_ROW:
         return ""
+    if not separator:
+        return _find_head_apart(text, begin, row) if "  " in row else ""
     head = ""
     for _ in range(_MOST_ROWS):
         above = text.rfind("\n", max(0, begin - 1 - _LONGEST_ROW), max(0, begin - 1)) + 1
@@ -167,8 +175,26 @@ def find_head(text: str, start: int) -> str:
         head, begin = line, above
         if not begin:
             break
-    cells, column = head.split(separator), row.count(separator)
+    columns = _COPIED.search(text, max(0, begin - _LONGEST_ROW), begin)
+    if columns is not None and separator == "\t":
+        head = columns["columns"].replace(",", separator)
+    cells, column = head.split(separator), _CELL_IN_QUOTES.sub("", row).count(separator)
     return cells[column] if column < len(cells) else ""
+
+
+def _find_head_apart(text: str, begin: int, row: str) -> str:
+    """The cell of the first row that begins where a cell behind `row` does; blanks part cells."""
+    head = ""
+    for _ in range(_MOST_ROWS):
+        above = text.rfind("\n", max(0, begin - 1 - _LONGEST_ROW), max(0, begin - 1)) + 1
+        line = text[above : max(0, begin - 1)]
+        if "  " not in line.strip():
+            break
+        head, begin = line, above
+        if not begin:
+            break
+    cells = (cell for cell in _CELL_APART.finditer(head) if cell.start() == len(row))
+    return next((cell[0] for cell in cells), "")
 
 
 def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:

@@ -34,7 +34,7 @@ _AT_WORDS = (
     r"|アット(?:マーク)?|골뱅이)"
 )
 _DOT_WORDS = (
-    r"(?:dot|d0t|punkt|punk|punto|ponto|point|kropka|te[čc]ka|точка|крапка|pont|piste|nokta|prick|bodka|pika"
+    r"(?:dot|d0t|punkt|punk|punto?|puntu|prik|ponto|point|kropka|te[čc]ka|точка|крапка|pont|piste|nokta|prick|bodka|pika"
     r"|to[čc]ka|punct|τελεία|chấm|titik|ドット|点|點|점|닷|نقطة)"
 )
 _OPEN, _SHUT = r"(?:[\[({<]{1,2}|&lt;)", r"(?:[\])}>]{1,2}|&gt;)"
@@ -176,6 +176,14 @@ _COMMON_WORDS = frozenset(
 )
 """What stands before ` at ` in prose: `shop at target dot com`."""
 
+_OFFICES = frozenset(
+    (
+        *("admin", "billing", "careers", "contact", "enquiries", "hello", "help", "info", "jobs"),
+        *("office", "press", "privacy", "sales", "security", "support", "webmaster"),
+    )
+)
+_SENTENCE_END = re.compile(r"[.,;!?)]?(?:\s|\Z|<)(?![a-z])")
+
 _SAID_AFTER = re.compile(
     r"[^\n]{0,6}[（(【\[<,;、，。]?[^\n]{0,24}?[@\uff20]|[^\n]{0,40}(?:アット|半角|replace|换|換|変え|置き換え)"
 )
@@ -302,7 +310,8 @@ def _is_sure(
     if domain.sort == "word" and domain.dot not in ("dot", "punkt"):
         return False  # "at any point in"
     is_alone = start == 0 or text[start - 1] == "\n"
-    return is_free or is_alone or not local.isalpha() or _is_mail_near(text, start)
+    is_office = local.lower() in _OFFICES and _SENTENCE_END.match(text, domain.end) is not None
+    return is_free or is_alone or is_office or not local.isalpha() or _is_mail_near(text, start)
 
 
 def _is_said(text: str, start: int, mark: re.Match[str], end: int) -> bool:

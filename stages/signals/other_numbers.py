@@ -86,6 +86,11 @@ _COMPANY = re.compile(r"[01][0-9]{3}\.[0-9]{3}\.[0-9]{3}\Z")
 _COMPANY_BEFORE = re.compile(r"(?<![A-Z])BE ?\Z")
 """The number of a company in Belgium."""
 
+_TAX_BEFORE = re.compile(r"(?-i:TFN|tfn)[\W_]{1,4}\Z|tax file number[\W_]{1,4}\Z", re.IGNORECASE)
+"""Australia's tax file number, which Spain's and Sweden's word for a telephone begins alike."""
+
+_THREE_GROUPS = re.compile(r"[1-5][0-9]{2} [0-9]{3} [0-9]{3}\Z")
+
 _LAST_BALL = 50
 
 
@@ -116,4 +121,13 @@ def is_number_of_other_kind(written: str, groups: Sequence[str], before: str) ->
         or _ZIP.match(written) is not None
         or _UNIX_TIME.match(written) is not None
         or _ACCOUNT_BEFORE.search(before) is not None
+    )
+
+
+def is_tax_number(written: str, before: str) -> bool:
+    """Whether a number named so has the form of Australia's tax file numbers, or is one."""
+    from stdnum.au import tfn
+
+    return _TAX_BEFORE.search(before) is not None and (
+        _THREE_GROUPS.match(written) is not None or bool(tfn.is_valid(written))
     )

@@ -60,6 +60,7 @@ _FULL_WIDTH_SIGNS = dict(
     zip(map(ord, "\uff0b\uff08\uff09\uff0d\uff0e\uff0f\u30fc\u3000"), "+()-./- ", strict=True)
 )
 _FOLDED = re.compile(f"[{_OTHER_DIGITS}{''.join(map(chr, _FULL_WIDTH_SIGNS))}]+")
+_TIED = re.compile(r"(?<=[0-9)])~(?=[0-9(])")
 _ASCII_FORMS = _FULL_WIDTH_SIGNS | {
     ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)
 }
@@ -68,8 +69,11 @@ _ASCII_FORMS = _FULL_WIDTH_SIGNS | {
 def fold_digits(text: str) -> str:
     """`text`, as long as it was, with the digits of `_ZEROS` as ASCII.
 
-    The full-width signs of a number go with them. Unchanged without two such digits in a row.
+    The full-width signs of a number go with them, and the blanks of TeX: `+48~632~980~445`.
+    Unchanged without two such digits in a row.
     """
+    if "~" in text:
+        text = _TIED.sub(" ", text)
     if text.isascii():
         return text
     encoded = text.encode("utf-8", "surrogatepass")

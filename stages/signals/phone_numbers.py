@@ -29,7 +29,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from stages.signals.dialled_numbers import CHANNEL, is_dialled, is_linked
+from stages.signals.dialled_numbers import CHANNEL, REACH, is_dialled, is_linked
+from stages.signals.listed_numbers import THREES, is_in_list, is_listed, is_of_person
 from stages.signals.named_values import find_head
 from stages.signals.other_numbers import (
     AREA_POINT,
@@ -40,9 +41,9 @@ from stages.signals.other_numbers import (
     YEAR_OR_SUM,
     is_number_of_other_kind,
     is_other_number,
+    is_tax_number,
 )
 from stages.signals.phone_words import (
-    CHAINED,
     EXTENSION_AFTER,
     FIELD_BEFORE,
     LETTERED_BEFORE,
@@ -52,7 +53,6 @@ from stages.signals.phone_words import (
     OFFICE_BEFORE,
     OTHER_BEFORE,
     PERSON_BEFORE,
-    PERSON_IN_ROW,
     TAGGED_BEFORE,
     TALK_AFTER,
     TALK_BEFORE,
@@ -74,6 +74,9 @@ _CUT = re.compile(
 )
 _HOURS = re.compile(r"\(?(?:24/7|24/24|7/7|(?<=[hj]/)(?:24|7))\)?[ \u00a0]{1,2}")
 """When somebody can be called, right before a number: `24/7 0800 …`, `7j/7`."""
+
+_IN_ADDRESS = re.compile(r"\b10\.[0-9]{4,9}/\S*\Z|://[^\s?=:]*#\Z")
+"""The end of a DOI, and the fragment of an address: `doi:10.1016/j.cell.2011.…`."""
 
 _HOURS_BEFORE = re.compile(r"\(?(?:24/7|24/24|7/7|24h?/24|7j/7)\)? {1,2}\Z")
 _NUMBER = re.compile(
@@ -115,9 +118,8 @@ _PARAMETER = re.compile(r"=(?:\+|%2B)?\Z")
 _SEGMENT_BEFORE, _SEGMENT_AFTER = re.compile(r"\bCOM\+\+?\Z"), re.compile(r":(?:TE|FX|AL|CA)\b")
 """A number in a message of EDIFACT: `COM+0408…:FX'`."""
 
-_ADDRESS_OF_CALL = re.compile(r"\bsips?:\Z")
 _MESSENGER = re.compile(r"@(?:s\.whatsapp\.net|c\.us)\b")
-"""What parts a number from its server in SIP (RFC 3261) and in WhatsApp."""
+"""What parts a number from its server in WhatsApp."""
 
 _UNIT_AFTER = re.compile(
     r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
@@ -164,17 +166,8 @@ _FEWEST_ABROAD = 10
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
 
-_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0/-]{1,2}[0-9]{2,7}){1,4}\Z")
-"""Groups of a number after a person's name; rows of tables have more, or single digits."""
-
-_REGISTER_BEFORE = re.compile(r"\b[A-Z]{2,5} [A-ZÀ-Þ][\w'-]+\W{0,3}\Z")
-"""A register and its town: `RCS Paris 988 259 452`."""
-
 _MEXICAN = re.compile(r"\A\+52 ?1(?=[ -]?[1-9])")
 """Until 2019 a mobile number of Mexico had a 1 behind the code of the country."""
-
-_THREES = re.compile(r"[25-9][0-9]{2}([ .])[0-9]{3}\1[0-9]{3}\Z")
-"""Nine digits that a person may have, but in hardly any unit."""
 
 _BRAZILIAN = re.compile(r"\([1-9]{2}\) ?9 ?[0-9]{4}[ .-][0-9]{4}\Z")
 _AREA_IN_BRACKETS = re.compile(r"(?:\([2-9][0-9]{2}\) ?|1-8[0-9]{2}-)[2-9][0-9]{2}[ .-][0-9]{4}\Z")
@@ -225,6 +218,8 @@ def _find_number(
         first, written = first + 1, written[1:]
     if not FEWEST_DIGITS <= len("".join(_GROUP.findall(written))) <= MOST_DIGITS:
         return None
+    if _IN_ADDRESS.search(text, max(0, first - LOOK_BACK), first):
+        return None
     extension = _EXTENSION.match(text, last)
     stop = extension.end() if extension else last
     is_sum = written.startswith("+ ") and (
@@ -252,8 +247,11 @@ def _find_number(
         or _SEGMENT_AFTER.match(text, last) is not None
         or is_linked(text, first)
         or is_dialled(text, first, written)
-        or _is_named_otherwise(text, first, last, previous)
+        or NAMED_AFTER.match(text, last, last + LOOK_AHEAD) is not None
+        or is_listed(text, first, last, previous)
     )
+    if not named and is_in_list(text, first, last, previous) and _is_valid_in(written, regions):
+        named = len(_DIGIT.findall(written)) >= _FEWEST_UNNAMED
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
 
 
@@ -261,16 +259,16 @@ def _goes_on(text: str, start: int, end: int, written: str) -> bool:
     """Whether what touches the end is a cell, a parameter, a second number or a provider."""
     match text[end]:
         case ",":
-            return _is_cell(text, start, written)
+            return _is_cell(text, start, written) or is_dialled(text, start, written)
+        case "$":
+            return is_dialled(text, start, written)
         case "&":
             return _PARAMETER.search(text, max(0, start - 4), start) is not None
         case "/":
             return _CUT.match(text, end) is not None
         case "@":
             return (
-                CHANNEL.search(text, max(0, start - 34), start)
-                or _ADDRESS_OF_CALL.search(text, max(0, start - 6), start)
-                or _MESSENGER.match(text, end)
+                CHANNEL.search(text, max(0, start - REACH), start) or _MESSENGER.match(text, end)
             ) is not None
     return False
 
@@ -290,7 +288,7 @@ def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
         return (
             written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
         )
-    if touching.endswith("/"):
+    if touching.endswith(("/", "^")):
         return is_dialled(text, start, written) or is_linked(text, start)
     if touching.endswith("+"):
         return _SEGMENT_BEFORE.search(text, max(0, start - 5), start) is not None
@@ -309,20 +307,11 @@ def _is_named_before(text: str, start: int) -> bool:
     return match is not None and (not (last.isascii() and last.isalpha()) or text[start] in "+(0")
 
 
-def _is_named_otherwise(text: str, start: int, end: int, previous: int) -> bool:
-    """Whether a word after, a number right before or the head of the column says so."""
-    if NAMED_AFTER.match(text, end, end + LOOK_AHEAD):
-        return True
-    if 0 <= previous <= start <= previous + LOOK_AHEAD and CHAINED.fullmatch(text, previous, start):
-        return True
-    return NAMED_COLUMN.search(find_head(text, start)) is not None
-
-
 def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bool) -> bool:
     """Whether the text in [start, end) is a number of one of the five kinds."""
     written, before = text[start:end], text[max(0, start - LOOK_BACK) : start]
     groups = _GROUP.findall(written)
-    if NOBODYS.match(" ".join(groups)):
+    if NOBODYS.match(" ".join(groups)) or is_tax_number(written, before):
         return False
     if named:
         return True
@@ -368,7 +357,7 @@ def _is_national(
         or FIELD_BEFORE.search(before) is not None
         or (
             (grouped or written[0] == "0")
-            and (_THREES.match(written) or not YEAR_OR_SUM.match(written))
+            and (THREES.match(written) or not YEAR_OR_SUM.match(written))
             and ("." not in written or " " not in written)
             and OFFICE_BEFORE.search(before) is not None
         )
@@ -377,9 +366,7 @@ def _is_national(
         return _is_valid_in(written, regions)
     if AREA_POINT.match(written):
         return False
-    if _is_of_person(before, written, grouped) and (
-        PERSON_BEFORE.search(before) or PERSON_IN_ROW.search(before)
-    ):
+    if is_of_person(text, start, end, before):
         return _is_valid_in(written, regions)
     if _PAIRED.match(written):
         return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
@@ -410,15 +397,6 @@ def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
     return (
         is_telling or before.endswith((": ", ". ", ") ")) or re.match("0[1-9]", written) is not None
     )
-
-
-def _is_of_person(before: str, written: str, grouped: bool) -> bool:
-    """Whether a number after a person's name is written as no sum, year or id is."""
-    if not grouped:
-        return written[0] == "0"
-    if _THREES.match(written):
-        return not (written.endswith("000") or _REGISTER_BEFORE.search(before))
-    return _OF_PERSON.match(written) is not None and not YEAR_OR_SUM.match(written)
 
 
 def _is_valid_abroad(written: str) -> bool:

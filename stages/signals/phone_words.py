@@ -40,6 +40,8 @@ _NAME_PHRASES = (
     r"|wa\.me|direct (?:dial|line|number)|land ?line|what'?s ?app"
     r"|caller[ _-]?id(?:[_ ]?\(?num(?:ber)?\)?)?|set[A-Z]?(?:phone|mobile|telephone|cell)\w{0,8}"
     r"|l[ií]nea gratuita|lada sin costo|mon num|t\.č|at(?:dt?|\+cmgs)"
+    r"|الاتصال على|للاتصال|للاستعلام|اتصل (?:على|بـ?)|(?:mr|mrs|ms|miss|mdm|dr)\.? \w{2,12}(?= @)"
+    r"|nmbr|tel_(?!id|at|ver)[a-z]{2,12}"
     r"|(?-i:LH(?=[ .:])|CP(?=:))|đường dây nóng|الرقم المجاني|gọi ngay"
 )
 
@@ -135,9 +137,10 @@ LETTERED_BEFORE = re.compile(
 """A letter that names it: `T 030 …` at the beginning of a line or of a part of it."""
 
 FIELD_BEFORE = re.compile(
-    r"(?:\b|_)(?:to|from|dst|dest|src|source|recipient|sender|cli|ani|did|call(?:er|ed|ing|ee)"
+    r"(?:\b|_)(?:to|from|from_?user|dst|dest|src|source|recipient|sender|cli|ani|did|call(?:er|ed|ing|ee)"
     r"|orig(?:in|inator)?|destination|[ab]_?n(?:um|umber|o))[\"']?\s?[=:]\s?[\"']?\Z"
     r"|\b(?:caller[ _-]?id(?:name)?|clid|from)[\"']?\s?[=:]\s?[^\n0-9<>]{1,40}<\Z"
+    r"|[\"'\w]\\?\"{0,2} ?<\Z"
     r"|\b(?:otp|pin|codes?|sms|text|message) (?:was |has been |is )?sent to (?:the number )?\Z",
     re.IGNORECASE,
 )
@@ -191,8 +194,8 @@ TALK_RIGHT_BEFORE = re.compile(
 _NAME = r"[A-ZÀ-ÖØ-ÞĀ-Ž\u0391-\u03a9\u0410-\u042f][\w'\u2019.-]{1,20}"
 TALK_TO_BEFORE = re.compile(
     rf"(?:(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES}))[.:,]?"
-    rf"(?: [^\W\d_][\w'\u2019.-]{{0,20}},?){{0,4}} (?:på|on|at|auf|unter|op|no|al|au|на|pod|í|til"
-    rf"|numer|nr\.?|@|{_NAME})|(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES}|{_OFFICES})(?!{_PART})|{_PHRASES}))"
+    rf"(?: [^\W\d_][\w'\u2019.-]{{0,20}},?){{0,4}} (?:på|on|at|auf|unter|op|no|al|au|fuq|на|pod|í"
+    rf"|til|numer|nr\.?|@|{_NAME})|(?i:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES}|{_OFFICES})(?!{_PART})|{_PHRASES}))"
     rf"(?: (?:[^\W\d_][\w'\u2019.-]{{0,20}},?|[0-9]{{1,2}}(?=:))){{0,5}} ?[:,])[ \u00a0]\Z"
 )
 """A word of calling and then whom, or of a place or a trade with a colon, right before."""
@@ -228,11 +231,22 @@ OTHER_BEFORE = re.compile(
 )
 """A word right before a number that names something else."""
 
-CHAINED = re.compile(
-    r"(?:[ \u00a0]?\([^()0-9<>\n]{1,24}\))?"
-    r"(?:[\s,;/&|•·*+،\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a"
+_CONNECTIVES = (
+    r"\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a"
     r"|nebo|alebo|ali|ili|vagy|és|sau|și|tai|ja|või|vai|un|ir|arba|albo|oraz|bzw\.?|и|или|та|або"
-    r"|ve|veya|və|yaxud|yoki|dan|atau|hoặc|và|και|ή|또는|및|أو|او|و|یا|או|ו|या|और|বা|অথবা)(?!\w)"
-    r"|或|和|または|と|、|，|หรือ|และ){1,6}"
+    r"|ve|veya|və|yaxud|yoki|dan|atau|hoặc|và|και|ή|또는|및|أو|او|و|یا|או|ו|या|और|বা|অথবা|eða|jew"
+    r"|au|edo|neu|nó|или|және|ან|կամ|ወይም)(?!\w)"
+    r"|或|和|または|と|、|，|หรือ|และ"
+)
+CHAINED = re.compile(
+    rf"(?:[ \u00a0]?\([^()0-9<>\n]{{1,24}}\))?"
+    rf"(?:[\s,;/&|•·*+،\u2013\u2014-]|{_CONNECTIVES}){{1,6}}"
 )
 """What stands between two numbers that one word names."""
+
+CHAINED_OFFICE = re.compile(
+    rf"[ ,;)]{{1,3}}(?:(?:{_CONNECTIVES})(?:[ \u00a0.]{{1,2}}[^\W\d_]{{1,20}}){{0,3}}"
+    rf"|(?:(?:{_OFFICES}|{_WORD_NAMES})(?!{_PART})[.: ]{{0,2}}){{1,2}})[.: \u00a0]{{1,2}}",
+    re.IGNORECASE,
+)
+"""The same with the place of the second: `… or the office 02 …`, `…, office 02 …`."""
