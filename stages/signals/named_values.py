@@ -127,6 +127,7 @@ _WIDE_SEPARATORS = (("!!", "||"), ("||", "|"), (" & ", "&"))
 
 _BORDER = re.compile(r"\s*(?:[+|-][-+=|:]{2,200}|\\[a-z]+rule|\\hline|\|-)\s*\Z")
 _CELL_APART = re.compile(r"[^\s|]+(?: [^\s|]+)*")
+_PLAIN_HEAD = re.compile(r"[\w .()/#-]+\Z")
 _TAGGED_CELL = re.compile(r"<t[hd]\b[^<>\n]{0,60}>\s{0,20}(?P<cell>[^<>\n]{0,80}?)\s{0,20}</t[hd]>")
 _HEAD_LINE = re.compile(
     r"(?:\|[\w \t\"'`*./#()-]{0,60})+\|?\s*\Z"
@@ -193,8 +194,8 @@ def _find_head_apart(text: str, begin: int, row: str) -> str:
         head, begin = line, above
         if not begin:
             break
-    cells = (cell for cell in _CELL_APART.finditer(head) if cell.start() == len(row))
-    return next((cell[0] for cell in cells), "")
+    cells = (cell[0] for cell in _CELL_APART.finditer(head) if cell.start() == len(row))
+    return next(filter(_PLAIN_HEAD.match, cells), "")
 
 
 def find_cells(text: str, place: int) -> Iterator[tuple[int, int]]:
