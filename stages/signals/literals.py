@@ -56,9 +56,12 @@ class Literals:
         self._all = range(len(numbers))
         for row, triples in zip(self._numbers, numbers, strict=True):
             row[: len(triples)] = triples
+        self._last = np.array([one[-1] if len(one) else _ALWAYS for one in numbers], np.intp)
 
     def choose(self, triples: Triples | None) -> Sequence[int]:
         """The places of the literals whose every triple is there: all that the text holds."""
         if triples is None:
             return self._all
-        return np.flatnonzero(triples[self._numbers].all(axis=1)).tolist()
+        rows = triples[self._last].nonzero()[0]  # One triple leaves few for the others.
+        chosen: list[int] = rows[triples[self._numbers[rows]].all(axis=1)].tolist()
+        return chosen

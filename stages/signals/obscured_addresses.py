@@ -222,7 +222,10 @@ def _choose_literals(text: str) -> list[str]:
     """The literals of signs that a text holds: few of them stand in it, and most in none."""
     most = len(_ASCII_LITERALS) if text.isascii() else len(_LITERALS)
     chosen = _CHOICE.choose(find_triples(text.encode("utf-8", "surrogatepass")))
-    return [_LITERALS[number] for number in chosen if number < most and _LITERALS[number] in text]
+    literals = [_LITERALS[number] for number in chosen if number < most]
+    if "@" not in text:
+        literals = [literal for literal in literals if "@" not in literal]
+    return [literal for literal in literals if literal in text]
 
 
 def find_obscured_emails(text: str) -> Iterator[tuple[int, int]]:
