@@ -281,6 +281,13 @@ def test_the_head_of_a_column_names_the_numbers_below_it() -> None:
     ]
     assert phones(f"| Name | Code | Place |\n|---|---|---|\n{rows}", ()) == []
     assert phones("Name\tTelefon\nAnn\t8815523\n", ()) == ["8815523"]
+    copied = "COPY people (id, name, phone, made) FROM stdin;\n"
+    rows = "1\tEva\t22 831 64 57\tx\n2\tJan\t605632240\ty\n"
+    assert phones(copied + rows, ()) == ["22 831 64 57", "605632240"]
+    assert phones(copied.replace("phone", "serial") + rows, ()) == []
+    apart = "Name      Phone\nEva       8315523\nJan       6056322\n"
+    assert phones(apart, ()) == ["8315523", "6056322"]
+    assert phones(apart.replace("Phone", "Count"), ()) == []
 
 
 def test_one_name_serves_several_numbers() -> None:
