@@ -24,7 +24,9 @@ _REACH = 60
 
 _LISTED = re.compile(
     r"[,;]?\r?\n[ \t]{0,8}(?:[-*•+]|\(?[0-9]{1,2}[.)])?[ \t]{0,4}"
-    r"[^\W\d_][^\n0-9:<>=@$€£]{2,68}[ \t]"
+    r"(?![^\n0-9]{0,60}(?:num|nr|n[°º]|regist|code|kod|konto|account|compte|ref|tax|vat|mwst|serial|\bid\b))"
+    r"[^\W\d_][^\n0-9:<>=@$€£]{2,68}[ \t]",
+    re.IGNORECASE,
 )
 _LINE_END = re.compile(r"[ \t]{0,4}[.,;)]?[ \t]{0,4}(?:\r?\n|\Z)")
 """A number that ends its line, below another that did."""

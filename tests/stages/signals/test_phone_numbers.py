@@ -297,6 +297,18 @@ def test_one_name_serves_several_numbers() -> None:
     assert phones("Teléfonos: 7881-2353, pedido 7881-1464", ()) == ["7881-2353"]
 
 
+@pytest.mark.parametrize(
+    "behind",
+    [
+        *("und 12345678 Besucher", "or visit 12 345 678 pages", ", Konto 532 013 000"),
+        *("and about 1200000 users", ", Seite 04 123 456", "\nRegister Zurich Nord 620 303 118"),
+        *("\nMWST Nummer der Firma 108 954 978", ", ABN 12 345 678 901", ", IČO 45 274 649"),
+    ],
+)
+def test_a_number_behind_a_telephone_s_is_another_where_it_counts_or_is_named(behind: str) -> None:
+    assert phones(f"Tel. 044 668 18 09 {behind}", PHONE_REGIONS) == ["044 668 18 09"]
+
+
 @pytest.mark.parametrize("blank", ["\u2007", "\u2009", "\u202f", "\u00a0"])
 def test_blanks_of_typesetters_part_groups(blank: str) -> None:
     number = "+65 6125 8477".replace(" ", blank)
