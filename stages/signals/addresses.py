@@ -72,8 +72,10 @@ _MAIL_OF_PROJECT = re.compile(r"[a-z]+@|openssh-[a-z-]+@")
 _MASKED = re.compile(r"x+@x+(?:\.x+)+", re.IGNORECASE)
 _FORGES = re.compile(r"(?:github|gitlab|bitbucket|gitee|codeberg)\.(?:com|org)\Z", re.IGNORECASE)
 
-_SENT_NUMBER = re.compile(r"[0-9]{8,14}\.[0-9]{1,7}-[0-9]{1,3}-")
-"""How `git send-email` begins the number of a message."""
+_SENT_NUMBER = re.compile(
+    r"[0-9]{8,14}\.[0-9]{1,7}-[0-9]{1,3}-|[0-9A-F]{8}\.[0-9A-F]{6,8}@|(?=[a-z]*[0-9])[0-9a-z]{6}\$[0-9a-z]{3,4}\$"
+)
+"""How `git send-email`, Mozilla and servers of news begin the number of a message."""
 
 _NUMBER_REACH = 600
 _REMOTE_COMMAND = re.compile(

@@ -10,7 +10,8 @@ import re
 _CARD_IN_LANGUAGES = (
     r"(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card"
     r"(?:holder|[ _-]?(?:numbers?|nr|nbr|no|num))?(?:ul(?:ui)?|ului)?(?![a-z]{3})",
-    r"\bcc|c_?c(?=_?n)|(?<![^\W_])pan\b|card(?:num+ers?|nummer)|carte bleue|(?-i:\bCB\b)",
+    r"\bcc|c_?c(?=_?n)|(?<![^\W_])pan\b|card(?:num+ers?|nummer)|carte bleue",
+    r"(?-i:\bCB\b|\bMC\b(?= ?#))",
     r"kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\bkk-nr\b|cart[ea]s?\b|tarjeta|\bTD[CD]\b",
     r"cart[ãa]o|cartões|carta di|kaart|kaardi|kort(?:nummer)?\b|kortti|kortel|kartu|\bkadi?\b",
     r"\bkart(?:[ıiyau][^\W\d_]{0,5}|es)?\b|kártya|platebn|kartic|карт(?:ын)?[аыеуоі]?\b|карт[аоы]ю",
@@ -54,7 +55,7 @@ _OTHER_NAMES = (
     r"|الطلب|הזמנה|ऑर्डर|พัสดุ|payback|voucher|coupon|loyalty|waybill|colissimo|aadhaar|bonus"
 )
 _MORE_OTHER_NAMES = (
-    r"ref|case|customer|member|account|acct|konto|transaction|trx|txn|trace|user|device|номер"
+    r"ref(?!us|und|ill|in|resh)|case|customer|member|account|acct|konto|transaction|trx|txn|trace|user|device|номер"
     r"|kunden|client|application|编号|番号|번호|(?<![^\W_])(?:s/?n|run|seed|resi|đơn)"
 )
 _CODE = r"\w{0,8}(?:[ _.-]?(?:id|no|nr|num|number|code))?"

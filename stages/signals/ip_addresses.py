@@ -70,7 +70,8 @@ _VERSION_WORDS = re.compile(
     r"|\.so\.\Z|[\w\])]==\Z|patch ?set \Z"
     r"|(?:driver|firmware|bios|chipset|codec) from (?:[0-9.]{3,24} to )?\Z"
     r"|\b(?:chrom\w{0,9}|webview2?|cef|brave|vivaldi|opera|skype(?: for \w{2,12})?|sql server|db2"
-    r"|game client|launcher|cpv|ncm|unspsc|окпд2?|оквэд2?)\W{1,4}(?:v\W{1,3})?\Z",
+    r"|game client|launcher|cpv|ncm|unspsc|окпд2?|оквэд2?|nace|naics|(?<!:)lib[a-z]{2,12}"
+    r"|oracle database)\W{1,4}(?:v\W{1,3})?\Z",
     re.IGNORECASE,
 )
 """Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`).
@@ -106,7 +107,7 @@ def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
     yield from _find_defanged(text)
 
 
-_DOT = r"(?:\.|\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\\\.)"
+_DOT = r"(?:\.| \(dot\) | \[dot\] |\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\\\.)"
 _DEFANGED = re.compile(
     rf"(?<![0-9A-Za-z])(?<![0-9]\.)(?:[0-9]{{1,3}}{_DOT}){{3}}[0-9]{{1,3}}(?![0-9A-Za-z])"
 )
@@ -247,7 +248,8 @@ _TAGGED, _TAG_AFTER = re.compile(r"[\w)]:\Z"), re.compile(r"-[a-z]{3,}")
 
 _INSTALLED = re.compile(r"\binstalled?\b[^\n]{0,100}[A-Za-z]-\Z", re.IGNORECASE)
 _VERSION_EARLIER = re.compile(
-    r"(?:version|firmware|release|build|driver|upgraded? to|updated? to)\W{1,4}v?[0-9]{1,4}"
+    r"(?:version|firmware|release|build|driver|oracle database|upgraded? to|updated? to)\W{1,4}v?"
+    r"[0-9]{1,4}"
     r"(?:\.[0-9]{1,5}){2,3}(?![0-9.]*[0-9])[^\n]{0,80}\Z",
     re.IGNORECASE,
 )

@@ -71,7 +71,8 @@ _NEXT_LABEL = re.compile(rf"{_DOT}(?P<label>{_LABEL})", re.IGNORECASE)
 _FIRST_LABEL = re.compile(_LABEL)
 _LABEL_BETWEEN_SIGNS = re.compile(r"[A-Za-z0-9]{1,62}(?:-(?!dot-)[A-Za-z0-9]{1,62}){0,4}")
 _NAME = re.compile(
-    rf"{_LOCAL}(?:(?:\s?{_OPEN}\s?(?:{_DOT_WORDS}|\.)\s?{_SHUT}\s?|[ ]dot[ ])"
+    rf"{_LOCAL}(?:(?:\s?{_OPEN}\s?(?:{_DOT_WORDS}|\.)\s?{_SHUT}\s?"
+    r"|[ ](?:dot|underscore|dash|hyphen|minus)[ ])"
     rf"[{_LETTERS}_+-]{{1,40}}){{0,3}}\Z",
     re.IGNORECASE,
 )
@@ -81,7 +82,7 @@ _LONGEST_NAME = 100
 _ASCII_LITERALS = (
     *("at)", "at]", "at}", "at>", "at&gt;", "AT)", "AT]", "At)", "At]", " AT ", "@)", "@]", "@}"),
     *("(a)", "[a]", "roba", "robas", "avina", "malpa", "chiocciola", "kukac", "nabel", "penstaart"),
-    *("-at-", "_at_", "*at*", "|at|", "~at~", "#at#", "sign)", "ET)", "lammeraffe"),
+    *("-at-", "_at_", "_AT_", "-AT-", "*at*", "|at|", "~at~", "#at#", "sign)", "ET)", "lammeraffe"),
     *(
         "&commat;",
         "#64;",
@@ -194,6 +195,7 @@ _ARCHIVED = re.compile(
     r"(?P<after>>| wrote:| writes:| \(|$)?",
     re.MULTILINE,
 )
+_SIGNS_OF_ARCHIVE = (" wrote:", "rom:", "ail", "AUTHOR", "uthor")
 _SENDER_BEFORE = re.compile(
     r"(?:^|\n|\W)(?:from|to|cc|e?-?mail|reply-to|contact)\s?:\s?[\"'(<]?\Z|<\Z", re.IGNORECASE
 )
@@ -420,7 +422,7 @@ def _find_entities(text: str) -> Iterator[tuple[int, int]]:
 
 def _find_plain(text: str) -> Iterator[tuple[int, int]]:
     """Addresses with a plain ` at `, as archives of lists write senders, or with a spelled dot."""
-    is_archive = " wrote:" in text or "rom:" in text or "ail" in text
+    is_archive = any(sign in text for sign in _SIGNS_OF_ARCHIVE)
     is_spelled = any(f" {word} " in text for word in ("dot", "DOT", "Dot", "punkt", "point"))
     if not is_archive and not is_spelled:
         return

@@ -81,6 +81,9 @@ NO_SECRETS = (
     'echo "TDPwOvcLsbCWV5erlk6OHFnlFoXNtdQOt2JQeq+i4Ho=" | openssl enc -d -aes-128-cbc',
 )
 NO_PERSONAL_DATA = (
+    "Re: <3F8A1B22.7050901@news.pantry.de> schrieb er damals",
+    "use foo@bar.com in your tests, never a real one",
+    "NACE 47.11.20.10 retail",
     'ciphers = ["aes128-gcm@openssh.com", "curve25519-sha256@libssh.org"]',
     "clone as `git@github.com` with a key",
     '<path d="m9 4c.62.83 1.3 1.6 2.26 61.61.23.24 1.1 1.16 1.32">',
@@ -111,6 +114,14 @@ PERSONAL_DATA = (
     " 4  34 ms  7 ms  28 ms  ⟦25.48.15.22⟧\n 5  45 ms  22 ms  54 ms  ⟦21.17.65.244⟧",
     "hosts ⟦52.61.23.24⟧ ⟦51.92.83.74⟧ ⟦50.2.3.41⟧",
     "Pedidos al ⟦011 15 2599-6940⟧ de 9 a 20 hs.",
+    "lena:x:1943:1911:Lena Moor,,,⟦lena@moor-autos.hu⟧:/home/lena:/bin/bash",
+    "<span>info</span> → ⟦billing at pantrylytics dot com⟧",
+    "Mail naar ⟦lena apenstaartje fietsen-moor punt nl⟧",
+    "reach me at ⟦lena underscore moor at fastmail dot fm⟧ please",
+    "Email: ⟦lena.moor_AT_pantry_DOT_edu_DOT_tr⟧",
+    "=head1 AUTHOR\n\nLena Moor, C<< <⟦lmoor at cpan-pantry.org⟧> >>",
+    "tomcat pts/0        ⟦31.27.229.74⟧     03:09    1:02   0.05s -bash",
+    "beacon to ⟦137 (dot) 98 (dot) 144 (dot) 100⟧ every 60 s",
 )
 
 
