@@ -53,6 +53,7 @@ from stages.signals.secret_values import (
     is_password,
     is_phrase,
     is_strong_password,
+    is_words_apart,
 )
 from stages.signals.told_passwords import find_told_passwords
 
@@ -134,8 +135,6 @@ def find_named_passwords(text: str) -> Iterator[Span]:
                 and (lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place))
             ):
                 yield from find_piped(text, place)
-            if hint == "pass":
-                yield from _find_words(text, place)
             name = _ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
@@ -178,7 +177,7 @@ _AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)
 _LOGIN_ABOVE = re.compile(
     r"session[\"')]{0,3}\(\{\s{0,8}\Z|"
     r"\b(?:login|user(?:name)?|user_?id"
-    r"|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
+    r"|account|pass(?:word)?|pwd)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
     re.IGNORECASE,
 )
 """The field of a login right before a `secret`, which is its password then."""
@@ -255,7 +254,11 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         or _HASH_OF.search(text, max(0, start - 40), start)
     ):
         return
-    if is_grouped(value) or _is_accepted(text, match, value):
+    if " " in value:
+        is_found = is_grouped(value) or _is_passphrase(match, value)
+    else:
+        is_found = _is_accepted(text, match, value)
+    if is_found:
         yield Span(begin, begin + len(escaped), "password", "<secret:password>")
 
 
@@ -317,6 +320,17 @@ def _first_strong(match: re.Match[str]) -> tuple[int, int] | None:
         return None
     start = match.start("verb") + word.start(1)
     return start, start + len(value)
+
+
+_IS_PASSPHRASE = re.compile(r"pass[ -]?phrase", re.IGNORECASE)
+
+
+def _is_passphrase(match: re.Match[str], value: str) -> bool:
+    """Whether words with blanks between quotes are what a name is assigned or stated to be."""
+    if _IS_PASSPHRASE.match(match["name"] or ""):
+        return is_words_apart(value, fewest=3)
+    firm = match["firm"] or ""
+    return match["firm"] is not None and ">" not in firm and is_words_apart(value)
 
 
 def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
@@ -426,7 +440,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     return not is_result and " " not in (match["verb"] or "").strip()
 
 
-_DEFINES = re.compile(r"#define|:(?:local|global) ")
+_DEFINES = re.compile(r"#define|:(?:local|global) |(?:\A|[\n;]) {0,8}set \Z")
 _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
@@ -457,18 +471,3 @@ def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
         or after not in ("", "\n", "\r")
         or ("_" in value and not _WORD_AND_NUMBER.match(value))
     )
-
-
-_PASSPHRASE = re.compile(
-    r"passphrase\w{0,8}[\"'`]{0,1}(?:\s?[:=]|\s(?:is|was|are|ist|lautet|est|es))?\s?"
-    r"(?P<quote>[\"'`\u201c\u201e\u00ab])(?P<words>[a-z]{3,12}(?:[ -][a-z]{3,12}){2,7})"
-    r"[\"'`\u201c\u201d\u00bb]",
-    re.IGNORECASE,
-)
-
-
-def _find_words(text: str, place: int) -> Iterator[Span]:
-    """The words of `the passphrase is "…"`: a sentence has other signs, or is not in quotes."""
-    match = _PASSPHRASE.match(text, place)
-    if match is not None and match["words"].islower():
-        yield Span(*match.span("words"), "password", "<secret:password>")
