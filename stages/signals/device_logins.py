@@ -13,6 +13,16 @@ _SURE = r"[\"']?(?P<sure>[^\s\"'`<>|;]{6,64})"
 _LOOSE = r"[\"']?(?P<loose>[^\s\"'`<>|;]{8,64})"
 _LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
 _STRING = r"(?:N?'[^'\n]{0,60}'|\"[^\"\n]{0,80}\"|NULL|\w{1,20})"
+_LOOSE_LITERAL = r"[\"'](?P<loose>[^\s\"'<>]{8,64})[\"']"
+_OF_CHAP = r"[\"']?\s{1,12}[\"']?(?P<sure>[^\s\"']{6,64})[\"']?[ \t]{1,12}[\"']?[*0-9]"
+"""The secret and the addresses in a line of pppd, behind the name of the server."""
+
+_OF_ECHO = r"(?:=| ?: ?| )[\"']?(?:echo|printf) (?:-n )?\\?[\"']?(?P<sure>[^\s\"'`<>|;\\]{6,64})"
+"""A command that prints the password, where a program wants the name of one."""
+
+_OF_MAIL = r"(?P<exact>(?-i:(?=[a-z]{0,12}[b-df-hj-np-tv-xz]{4})[a-z]{16}))"
+"""How Google writes the password of a program, with letters that no word has in a row."""
+
 _END = r"(?=[ \t]{0,8}(?:\r?\n|\Z))"
 _WORDS = r"[a-z]{3,12}(?: [a-z]{3,12}){2,7}"
 _HEX = r"[0-9a-fA-F]{32,128}"
@@ -116,8 +126,28 @@ DEVICE_SHAPES: dict[str, str] = {
     "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
-    "l2tpd ": r"l2tpd \"(?P<sure>[^\s\"]{6,64})\" ",
-    "pptpd ": r"pptpd \"(?P<sure>[^\s\"]{6,64})\" ",
+    "l2tpd": rf"l2tpd{_OF_CHAP}",
+    "pptpd": rf"pptpd{_OF_CHAP}",
+    "{plain}": r"\{plain\}(?P<sure>[^\s:\"'<>]{6,64})",
+    "{cleartext}": r"\{cleartext\}(?P<sure>[^\s:\"'<>]{6,64})",
+    "auth-credentials": rf"auth-credentials '\(\((?:{_STRING} ){{3}}{_LITERAL}",
+    "pgp_sym_": rf"pgp_sym_(?:en|de)crypt(?:_bytea)?\([^,\n]{{1,80}}, ?{_LITERAL}",
+    "s_encrypt(": rf"(?:(?<=ae)|(?<=de))s_encrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
+    "s_decrypt(": rf"(?:(?<=ae)|(?<=de))s_decrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
+    "omniauth :": rf"omniauth :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
+    "omniauth::": rf"omniauth::(?s:.{{0,80}}?)provider :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
+    "ing_salt: ": rf"(?:(?<=sign)|(?<=crypt))ing_salt: ?{_LITERAL}",
+    "ion_salt: ": rf"(?<=encrypt)ion_salt: ?{_LITERAL}",
+    "auth[]": rf"(?<=char )auth\[\] ?= ?{_LITERAL}",
+    "cipherseed": r"cipherseed['\"](?:,| ?=>) ?['\"](?P<exact>[0-9]{20,40})['\"]",
+    "$salt": rf"\$salt\s?=\s?{_LOOSE_LITERAL}",
+    "@pjl ": r"@pjl (?:default|set|job) password ?= ?[\"']?(?P<exact>[1-9][0-9]{2,4})(?![0-9])",
+    "hashcat": r"hashcat[^\n]{0,20}\b[0-9a-f]{32,128}:(?P<sure>[^\s:]{6,64})(?=\s|\Z)",
+    "-pin ": r"-pin (?P<exact>[0-9]{6,8})(?![\w.-])",
+    "-puk ": r"-puk (?P<exact>[0-9]{6,8})(?![\w.-])",
+    "passcommand": rf"passcommand{_OF_ECHO}",
+    "d_command": rf"(?<=passwor)d_command{_OF_ECHO}",
+    "d-command": rf"(?<=passwor)d-command{_OF_ECHO}",
     # Calls and fields of programs.
     'protect "': r"(?<=[.un])protect \"(?P<loose>[^\s\"]{6,64})\"",
     "validationkey=": rf"validationkey=[\"'](?P<exact>{_HEX})[\"']",
@@ -144,6 +174,7 @@ DEVICE_SHAPES: dict[str, str] = {
 
 GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
     OF_CALLS: {
+        "auth(": rf"(?:(?<=[\w\])]\.)|(?<=\w:)|(?<=->))auth\((?:{_STRING}, ?)?{_LITERAL}",
         "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
         "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
         "getbytes(": r"getbytes\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
@@ -174,6 +205,26 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "secret: ": r"secret: [\"'](?P<loose>[^\s\"']{8,64})[\"'],\s{0,20}expiresIn",
         "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
     },
+    "random_password": {"result": r"result\": ?\"(?P<exact>[^\s\"]{8,64})\""},
+    "{{": {
+        hint: rf"{hint}\w{{0,20}} ?\| ?d(?:efault)?\( ?{_LITERAL}"
+        for hint in ("pass", "pwd", "secret", "_pw")
+    },
+    "<(": {
+        hint: rf"{hint}[ =]<\((?:echo|printf) (?:-n )?{_SURE}" for hint in ("-file", "--passfile")
+    },
+    "<<": {
+        "pass insert": (
+            r"pass insert [^\n]{1,60}<<-?\s?[\"']?\w{1,12}[\"']?\r?\n"
+            r"(?P<sure>[^\s\"']{6,64})(?=\r?\n)"
+        ),
+    },
+    "pic x(": {
+        hint: (
+            rf"{hint}(?:word|wd)?\s{{1,20}}pic x\([0-9]{{1,3}}\)\s{{1,20}}value (?:is )?{_LITERAL}"
+        )
+        for hint in ("pass", "pwd")
+    },
     "expect": {
         "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
     },
@@ -188,6 +239,8 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         ),
     },
     "pass": {
+        "auth-user-pass": (rf"auth-user-pass[^\n]{{0,20}}\r?\n[\w.@+-]{{2,40}}\r?\n{_SURE}{_END}"),
+        '"=hex:': r"(?<=password)\"=hex:(?P<exact>(?:[0-9a-f]{2},){7}[0-9a-f]{2})(?![,\w])",
         "option passwo": r"option password [\"'](?P<exact>[^\s\"']{6,63})[\"']",
         "sent-username ": rf"sent-username \S{{1,60}} password (?:[07] )?{_SURE}",
         "chap password ": rf"chap password (?:[07] )?{_SURE}",
@@ -211,6 +264,8 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             r"(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
             r"|password:: (?P<loose>\S{8,64})"
         ),
+        "\npass": rf"\npass(?:word)?(?:[ \t]{{1,8}}|\s?[=:]\s?){_OF_MAIL}{_END}",
+        "_pass": rf"_pass(?:word)?\s?[=:]\s?{_OF_MAIL}{_END}",
         "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",
         'password";': r"password\";s:[0-9]{1,2}:\"(?P<sure>[^\s\"]{6,64})\"",
         'password"': (
@@ -221,7 +276,6 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             r"\"argument\.value\">)(?P<sure>[^\s<>]{6,64})</"
         ),
         "password'": rf"password'\]\['\w{{1,30}}'\]\s?=\s?{_LITERAL}",
-        "password-command": rf"password-command[ =][\"']echo {_SURE}",
         "md5('": r"md5\('(?P<sure>[^\s']{6,64})'\)",
         ".hash(": rf"(?<=context)\.hash\({_LITERAL}",
         "pwgen ": r"pwgen [^\n]{0,30}\r?\n(?P<exact>\S{8,64})(?=\r?\n[^\n]{0,40}(?:pass|pw))",
@@ -229,7 +283,10 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
     "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in _SERVICES},
     " :": {hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
     "<<<": {
-        hint: rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?P<sure>[^\s\"'\\]{{6,64}})"
+        hint: (
+            rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?:(?P<exact>(?-i:{_WORDS}))(?=[\"'])"
+            r"|(?P<sure>[^\s\"'\\]{6,64}))"
+        )
         for hint in _HERE_STRINGS
     },
     "  ": {

@@ -214,6 +214,13 @@ _STATEMENTS = _shapes(
 )
 """Commands and prose without a flag."""
 
+_READERS = (
+    r"cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd|openconnect|openfortivpn|veracrypt"
+    r"|(?:gcloud|docker|podman|fly(?:ctl)?|wrangler) secrets? |(?:gh|pass|vault|bw) \w{2,8} "
+    r"|keepassxc-cli|systemd-creds|ansible-vault |realm join|net ads join|adcli |zfs |restic "
+)
+"""Commands that read a password, or a secret to store, from a pipe."""
+
 _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "pass",
@@ -310,11 +317,14 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "|",
         _shapes(
-            echo=(
-                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?"
-                r"[\"']? ?\| ?(?:sudo )?"
-                r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd)"
-            ),
+            **{
+                hint: (
+                    rf"{hint} (?:-\w )?(?:['\"]?%s(?:\\n)?['\"]? )?[\"']?"
+                    r"(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?[\"']? ?\| ?(?:sudo )?"
+                    rf"(?:{_READERS})"
+                )
+                for hint in ("echo", "printf")
+            },
         ),
     ),
 )
@@ -427,7 +437,7 @@ def find_piped(text: str, place: int) -> Iterator[Span]:
 
 
 _CUT = re.compile(
-    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|(?:\*\*"
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|\?[A-Z]\w+=|(?:\*\*"
     r"|__)(?=[.,;:)]{0,2}\Z)"
     r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\|\Z|\Z"
 )

@@ -103,7 +103,8 @@ OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
     r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|!unsafe |[\"']\{\{ "
     r"|\b(?:md5|sha1|b?crypt|encrypt|Hash::make|String::from)\()(?=[\"'])"
-    r"|[«\u201c\u2039][ \u00a0\u202f]|\"(?=\"[^\"\s]{6,64}\"\")|\{(?=[^{}\s\"']{6,64}\};)|\[(?=[^\[\]\s\"']{6,64}\][,}]))?"
+    r"|[«\u201c\u2039][ \u00a0\u202f]|\"(?=\"[^\"\s]{6,64}\"\")"
+    r"|\{(?=[^{}\s\"']{6,64}\};)|\[(?=[^\[\]\s\"']{6,64}\][,}]))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 

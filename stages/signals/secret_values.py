@@ -99,9 +99,11 @@ _HASH = re.compile(
     r"\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _NO_VALUE = re.compile(
-    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9]{3,4}-[A-Z]{4,}(?:-[A-Z]+)*\Z|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
+    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9]{3,4}-[A-Z]{4,}(?:-[A-Z]+)*\Z"
+    r"|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
 )
-"""A number, a version of HTTP, a paragraph of COBOL, a range of commits, and the prompt of a shell: `ann@host:~$`."""
+"""A number, a version of HTTP, a paragraph of COBOL, a range of commits, and the prompt of a shell:
+`ann@host:~$`."""
 
 NO_SECRET = re.compile(r"B[A-P][\w-]{85}=?\Z|/wE[MPWXY]|grub\.pbkdf2\.|projects/[\w-]+/secrets/")
 """A point of P-256 (Web Push's public key), a state of ASP.NET, a hash of GRUB, a vault's name."""
