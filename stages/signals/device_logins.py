@@ -9,9 +9,11 @@ no placeholder. All patterns are bounded.
 
 from __future__ import annotations
 
-_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|;]{6,64})"
+from stages.signals.named_values import WORDS_APART
+
+_SURE = rf"[\"']?(?P<sure>(?<=[\"']){WORDS_APART}(?=[\"'])|[^\s\"'`<>|;]{{6,64}})"
 _LOOSE = r"[\"']?(?P<loose>[^\s\"'`<>|;]{8,64})"
-_LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
+_LITERAL = rf"[\"'](?P<sure>{WORDS_APART}|[^\s\"'<>]{{6,64}})[\"']"
 _STRING = r"(?:N?'[^'\n]{0,60}'|\"[^\"\n]{0,80}\"|NULL|\w{1,20})"
 _LOOSE_LITERAL = r"[\"'](?P<loose>[^\s\"'<>]{8,64})[\"']"
 _OF_CHAP = r"[\"']?\s{1,12}[\"']?(?P<sure>[^\s\"']{6,64})[\"']?[ \t]{1,12}[\"']?[*0-9]"
@@ -68,6 +70,14 @@ _SERVICES = (
 )
 """What people list the accounts of, a line each: service, name, password."""
 
+READERS = (
+    r"cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd|openconnect|openfortivpn|veracrypt"
+    r"|(?:gcloud|docker|podman|fly(?:ctl)?|wrangler) secrets? |(?:gh|pass|vault|bw) \w{2,8} "
+    r"|openssl passwd|keepassxc-cli|systemd-creds|ansible-vault "
+    r"|realm join|net ads join|adcli |zfs |restic "
+)
+"""Commands that read a password, or a secret to store, from a pipe."""
+
 OF_CALLS, OF_COMMANDS = "a call with a literal", "a flag"
 """Gates of what is searched only where a literal is an argument, or a command has a flag."""
 
@@ -118,6 +128,18 @@ DEVICE_SHAPES: dict[str, str] = {
     # Commands.
     "-asplaintext": rf"-asplaintext (?:-force )?(?:-string )?{_SURE}",
     "ldappasswd": rf"ldappasswd [^\n|;]{{0,80}}?-[saA] {_SURE}",
+    "ssh-keygen": rf"ssh-keygen [^\n|;]{{0,80}}?(?-i:-N) {_SURE}",
+    "keygen ": rf"(?<=ssh-)keygen [^\n|;]{{0,80}}?(?-i:-P) {_SURE}",
+    "--encrypt ": rf"--encrypt {_SURE} [^\s-]",
+    "qpdf ": rf"qpdf [^\n|;]{{0,40}}?--encrypt [^\s-]\S{{0,63}} {_SURE}",
+    "hydra ": rf"hydra [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
+    "medusa ": rf"medusa [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
+    "passwd /users/": rf"passwd /users/\S{{1,40}} {_SURE}",
+    "put-parameter ": (
+        r"put-parameter [^\n|;]{0,120}?(?:pass|pwd|secret|token)[^\n|;]{0,80}? --value[ =]"
+        rf"{_SURE}"
+    ),
+    "secret-string": rf"secret-string[ =]{_SURE}",
     "samba-tool user": rf"samba-tool user (?:create|add) \S{{1,40}} {_SURE}",
     "signtool ": rf"signtool sign [^\n]{{0,120}}?/p {_SURE}",
     "userid=": r"userid=[\"']?\w{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
@@ -138,6 +160,8 @@ DEVICE_SHAPES: dict[str, str] = {
     "omniauth::": rf"omniauth::(?s:.{{0,80}}?)provider :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
     "ing_salt: ": rf"(?:(?<=sign)|(?<=crypt))ing_salt: ?{_LITERAL}",
     "ion_salt: ": rf"(?<=encrypt)ion_salt: ?{_LITERAL}",
+    "encryption_key": (r"encryption_key['\"]?\]?\s{0,4}(?:=>|[=:])\s{0,4}" + _LOOSE_LITERAL),
+    "\nuser = ": rf"\nuser = \"[^\s:\"]{{1,60}}:{_LOOSE}\"",
     "auth[]": rf"(?<=char )auth\[\] ?= ?{_LITERAL}",
     "cipherseed": r"cipherseed['\"](?:,| ?=>) ?['\"](?P<exact>[0-9]{20,40})['\"]",
     "$salt": rf"\$salt\s?=\s?{_LOOSE_LITERAL}",

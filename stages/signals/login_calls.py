@@ -10,9 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES, OF_CALLS, OF_COMMANDS
+from stages.signals.device_logins import (
+    DEVICE_SHAPES,
+    GATED_DEVICE_SHAPES,
+    OF_CALLS,
+    OF_COMMANDS,
+    READERS,
+)
 from stages.signals.literals import Literals, Triples
-from stages.signals.named_values import GROUPS
+from stages.signals.named_values import GROUPS, WORDS_APART
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     is_chosen_number,
@@ -22,12 +28,13 @@ from stages.signals.secret_values import (
     is_phrase,
     is_placeholder,
     is_strong_password,
+    is_words_apart,
 )
 
 _WHO = r"[^\s:\"'`/|]{1,40}"
-_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
+_SURE = rf"[\"']?(?P<sure>(?<=[\"']){WORDS_APART}(?=[\"'])|[^\s\"'`<>|]{{6,64}})"
 _ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
-_LITERAL = rf"[\"'](?P<sure>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
+_LITERAL = rf"[\"'](?P<sure>{GROUPS}|{WORDS_APART}|[^\s\"'<>]{{6,64}})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
     rf"[\"'](?P<call>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
@@ -214,13 +221,6 @@ _STATEMENTS = _shapes(
 )
 """Commands and prose without a flag."""
 
-_READERS = (
-    r"cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd|openconnect|openfortivpn|veracrypt"
-    r"|(?:gcloud|docker|podman|fly(?:ctl)?|wrangler) secrets? |(?:gh|pass|vault|bw) \w{2,8} "
-    r"|keepassxc-cli|systemd-creds|ansible-vault |realm join|net ads join|adcli |zfs |restic "
-)
-"""Commands that read a password, or a secret to store, from a pipe."""
-
 _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "pass",
@@ -255,13 +255,13 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "secret",
         _shapes(
-            **{"enable secret": rf"enable secret (?:level [0-9]{{1,2}} )?{_LOOSE}"},
-            secret=rf"secret [0589] {_SURE}",
             **{
+                "enable secret": rf"enable secret (?:level [0-9]{{1,2}} )?{_LOOSE}",
+                "secret": rf"secret [0589] {_SURE}",
                 "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*"
-                rf"|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"
-            },
-            username=rf"{_CISCO}secret (?:[05789] )?{_SURE}",
+                rf"|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)",
+                "username": rf"{_CISCO}secret (?:[05789] )?{_SURE}",
+            }
         ),
     ),
     (
@@ -320,10 +320,10 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
             **{
                 hint: (
                     rf"{hint} (?:-\w )?(?:['\"]?%s(?:\\n)?['\"]? )?[\"']?"
-                    r"(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?[\"']? ?\| ?(?:sudo )?"
-                    rf"(?:{_READERS})"
+                    r"(?P<sure>[^\s\"'|\\]{6,64})(?:(?:\\n|; ?echo )(?P=sure)(?:\\n)?)?"
+                    rf"[\"']?\)? ?\| ?(?:sudo )?(?:{READERS})"
                 )
-                for hint in ("echo", "printf")
+                for hint in ("echo", "printf", "yes")
             },
         ),
     ),
@@ -404,10 +404,12 @@ def read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     if is_quoted and group != "exact" and after not in ('"', "'", "\\"):
         return
     is_loose = group in _LOOSE_GROUPS
-    is_found = is_password(value) and (not is_loose or is_strong_password(value))
     if group == "exact":
         is_found = not is_placeholder(value)
-    is_found = is_found or is_grouped(value)
+    elif " " in value:
+        is_found = is_grouped(value) or is_words_apart(value, fewest=3)
+    else:
+        is_found = is_password(value) and (not is_loose or is_strong_password(value))
     is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
@@ -420,7 +422,7 @@ def read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
 
 def _find_repeated(text: str, end: int, value: str) -> Iterator[Span]:
     """The same password right after the first, where a program wants it twice."""
-    for joint in ("\\n", " "):
+    for joint in ("\\n", " ", "; echo "):
         if text.startswith(joint + value, end):
             start = end + len(joint)
             yield Span(start, start + len(value), "password", "<secret:password>")
@@ -429,10 +431,7 @@ def _find_repeated(text: str, end: int, value: str) -> Iterator[Span]:
 def find_piped(text: str, place: int) -> Iterator[Span]:
     """The password in `echo "ann:…" | chpasswd`, with the end of the command at `place`."""
     piped = _PIPED.search(text, max(0, place - 160), place)
-    if piped is None:
-        return
-    value = piped["piped"]
-    if is_password(value) or is_chosen_words(value):
+    if piped is not None and (is_password(piped["piped"]) or is_chosen_words(piped["piped"])):
         yield Span(*piped.span("piped"), "password", "<secret:password>")
 
 

@@ -78,7 +78,14 @@ def may_be_words(text: str, match: re.Match[str], value: str) -> bool:
         and not quoted
         and not (firm == "=" and _FIELDS_BEFORE.search(before))
     ):
-        return text[end : end + 1] in ('"', "&") and firm == "="
+        is_assigned = firm == "=" and (
+            (match["name"] or match["short"] or "").isupper() or "--" in before[-20:]
+        )
+        return (text[end : end + 1] in ('"', "&") and firm == "=") or (
+            (is_assigned or (firm == ": " and value.count(".") > 2))
+            and _LINE_AFTER.match(text, end) is not None
+            and _has_login(text, start, end, before)
+        )
     if firm is None:
         verb = (match["verb"] or "").strip()
         if match["plain"] is not None:

@@ -263,7 +263,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     ):
         return
     if " " in value:
-        is_found = is_grouped(value) or _is_passphrase(match, value)
+        fewest = 3 if _IS_PASSPHRASE.match(match["name"] or "") else 4
+        is_found = is_grouped(value) or is_words_apart(value, fewest)
     else:
         is_found = _is_accepted(text, match, value)
     if is_found:
@@ -330,15 +331,7 @@ def _first_strong(match: re.Match[str]) -> tuple[int, int] | None:
     return start, start + len(value)
 
 
-_IS_PASSPHRASE = re.compile(r"pass[ -]?phrase", re.IGNORECASE)
-
-
-def _is_passphrase(match: re.Match[str], value: str) -> bool:
-    """Whether words with blanks between quotes are what a name is assigned or stated to be."""
-    if _IS_PASSPHRASE.match(match["name"] or ""):
-        return is_words_apart(value, fewest=3)
-    firm = match["firm"] or ""
-    return match["firm"] is not None and ">" not in firm and is_words_apart(value)
+_IS_PASSPHRASE = re.compile(r"pass[ -]?phrase|psk", re.IGNORECASE)
 
 
 def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:

@@ -124,7 +124,7 @@ _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}"
     r"|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
-    r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}"
+    r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}|[A-Za-z]{4,}[._][0-9]{2,4}[._][A-Za-z]{4,}"
 )
 _NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
 """Letters around a number: `kvtm4821qe`."""
@@ -132,6 +132,7 @@ _NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
 _SIGN = re.compile(r"[!@#$%^&*?+=~;,]")
 _LEET_WORD = re.compile(
     r"(?=.*[a-z].*[a-z])[0-9]{0,2}(?:[A-Za-z]{1,3}[0-9]{1,2}){2,}[a-z]{0,3}[0-9]{0,4}"
+    r"(?:[._-][A-Za-z]{4,}[0-9]{0,4})?"
 )
 """Digits for letters, as in `kr0k0d1l72`."""
 
@@ -404,7 +405,7 @@ _WORDS_APART = re.compile(
     r"|(?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})(?: (?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})){2,7}"
 )
 _OF_SENTENCES = re.compile(
-    r"(?:are|was|can|may|should|which|please|without|contain|least|than|does|did|dont|match|try"
+    r"(?:lorem|are|was|can|may|should|which|please|without|contain|least|than|does|did|dont|match|try"
     r"|allowed|required|provided|between|characters?|letters?|digits?|words?|phrases?|long|short"
     r"|choose|choice|pick|click|press|save|open|close|send|read|write|find|look|check|known|common"
     r"|used|using|keep|know|correct|encryption|archive|backup|access|bad|good|real|own|safe"
@@ -413,15 +414,14 @@ _OF_SENTENCES = re.compile(
     r"|caract\w*|voer|nya|harus|moet|deve|doit|essere)\Z",
     re.IGNORECASE,
 )
-_FEWEST_WORDS_APART = 4
 _KNOWN_PHRASE = "correct horse battery staple"
 
 
-def is_words_apart(value: str, fewest: int = _FEWEST_WORDS_APART) -> bool:
+def is_words_apart(value: str, fewest: int) -> bool:
     """Whether a literal is a passphrase with blanks: `otter cobalt 45 ember`, not a sentence.
 
-    All its words are small or all have a capital, none is of forms, code or every sentence. With a
-    number three parts are enough.
+    All its words are small or all have a capital, none is of forms, code or every sentence. At
+    least `fewest`, or three with a number.
     """
     if _WORDS_APART.fullmatch(value) is None or value.lower() == _KNOWN_PHRASE:
         return False
