@@ -128,18 +128,6 @@ DEVICE_SHAPES: dict[str, str] = {
     # Commands.
     "-asplaintext": rf"-asplaintext (?:-force )?(?:-string )?{_SURE}",
     "ldappasswd": rf"ldappasswd [^\n|;]{{0,80}}?-[saA] {_SURE}",
-    "ssh-keygen": rf"ssh-keygen [^\n|;]{{0,80}}?(?-i:-N) {_SURE}",
-    "keygen ": rf"(?<=ssh-)keygen [^\n|;]{{0,80}}?(?-i:-P) {_SURE}",
-    "--encrypt ": rf"--encrypt {_SURE} [^\s-]",
-    "qpdf ": rf"qpdf [^\n|;]{{0,40}}?--encrypt [^\s-]\S{{0,63}} {_SURE}",
-    "hydra ": rf"hydra [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
-    "medusa ": rf"medusa [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
-    "passwd /users/": rf"passwd /users/\S{{1,40}} {_SURE}",
-    "put-parameter ": (
-        r"put-parameter [^\n|;]{0,120}?(?:pass|pwd|secret|token)[^\n|;]{0,80}? --value[ =]"
-        rf"{_SURE}"
-    ),
-    "secret-string": rf"secret-string[ =]{_SURE}",
     "samba-tool user": rf"samba-tool user (?:create|add) \S{{1,40}} {_SURE}",
     "signtool ": rf"signtool sign [^\n]{{0,120}}?/p {_SURE}",
     "userid=": r"userid=[\"']?\w{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
@@ -148,30 +136,13 @@ DEVICE_SHAPES: dict[str, str] = {
     "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
-    "l2tpd": rf"l2tpd{_OF_CHAP}",
-    "pptpd": rf"pptpd{_OF_CHAP}",
     "{plain}": r"\{plain\}(?P<sure>[^\s:\"'<>]{6,64})",
     "{cleartext}": r"\{cleartext\}(?P<sure>[^\s:\"'<>]{6,64})",
     "auth-credentials": rf"auth-credentials '\(\((?:{_STRING} ){{3}}{_LITERAL}",
-    "pgp_sym_": rf"pgp_sym_(?:en|de)crypt(?:_bytea)?\([^,\n]{{1,80}}, ?{_LITERAL}",
-    "s_encrypt(": rf"(?:(?<=ae)|(?<=de))s_encrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
-    "s_decrypt(": rf"(?:(?<=ae)|(?<=de))s_decrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
-    "omniauth :": rf"omniauth :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
-    "omniauth::": rf"omniauth::(?s:.{{0,80}}?)provider :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
-    "ing_salt: ": rf"(?:(?<=sign)|(?<=crypt))ing_salt: ?{_LITERAL}",
-    "ion_salt: ": rf"(?<=encrypt)ion_salt: ?{_LITERAL}",
-    "encryption_key": (r"encryption_key['\"]?\]?\s{0,4}(?:=>|[=:])\s{0,4}" + _LOOSE_LITERAL),
     "\nuser = ": rf"\nuser = \"[^\s:\"]{{1,60}}:{_LOOSE}\"",
     "auth[]": rf"(?<=char )auth\[\] ?= ?{_LITERAL}",
     "cipherseed": r"cipherseed['\"](?:,| ?=>) ?['\"](?P<exact>[0-9]{20,40})['\"]",
-    "$salt": rf"\$salt\s?=\s?{_LOOSE_LITERAL}",
-    "@pjl ": r"@pjl (?:default|set|job) password ?= ?[\"']?(?P<exact>[1-9][0-9]{2,4})(?![0-9])",
     "hashcat": r"hashcat[^\n]{0,20}\b[0-9a-f]{32,128}:(?P<sure>[^\s:]{6,64})(?=\s|\Z)",
-    "-pin ": r"-pin (?P<exact>[0-9]{6,8})(?![\w.-])",
-    "-puk ": r"-puk (?P<exact>[0-9]{6,8})(?![\w.-])",
-    "passcommand": rf"passcommand{_OF_ECHO}",
-    "d_command": rf"(?<=passwor)d_command{_OF_ECHO}",
-    "d-command": rf"(?<=passwor)d-command{_OF_ECHO}",
     # Calls and fields of programs.
     'protect "': r"(?<=[.un])protect \"(?P<loose>[^\s\"]{6,64})\"",
     "validationkey=": rf"validationkey=[\"'](?P<exact>{_HEX})[\"']",
@@ -214,6 +185,41 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         " -x aes": rf" -x aes\S{{0,4}} -x {_SURE}",
         " -x des": rf" -x des -x {_SURE}",
     },
+    "crypt": {
+        "pgp_sym_": rf"pgp_sym_(?:en|de)crypt(?:_bytea)?\([^,\n]{{1,80}}, ?{_LITERAL}",
+        "s_encrypt(": rf"(?:(?<=ae)|(?<=de))s_encrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
+        "s_decrypt(": rf"(?:(?<=ae)|(?<=de))s_decrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
+        "ion_salt: ": rf"(?<=encrypt)ion_salt: ?{_LITERAL}",
+        "encryption_key": (r"encryption_key['\"]?\]?\s{0,4}(?:=>|[=:])\s{0,4}" + _LOOSE_LITERAL),
+        "--encrypt ": rf"--encrypt {_SURE} [^\s-]",
+        "qpdf ": rf"qpdf [^\n|;]{{0,40}}?--encrypt [^\s-]\S{{0,63}} {_SURE}",
+    },
+    "salt": {
+        "ing_salt: ": rf"(?:(?<=sign)|(?<=crypt))ing_salt: ?{_LITERAL}",
+        "$salt": rf"\$salt\s?=\s?{_LOOSE_LITERAL}",
+    },
+    "omniauth": {
+        "omniauth :": rf"omniauth :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
+        "omniauth::": rf"omniauth::(?s:.{{0,80}}?)provider :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
+    },
+    "tpd": {
+        "l2tpd": rf"l2tpd{_OF_CHAP}",
+        "pptpd": rf"pptpd{_OF_CHAP}",
+    },
+    "ssh-keygen": {
+        "ssh-keygen": rf"ssh-keygen [^\n|;]{{0,80}}?(?-i:-N) {_SURE}",
+        "keygen ": rf"(?<=ssh-)keygen [^\n|;]{{0,80}}?(?-i:-P) {_SURE}",
+    },
+    " -": {
+        "hydra ": rf"hydra [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
+        "medusa ": rf"medusa [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
+        "put-parameter ": (
+            r"put-parameter [^\n|;]{0,120}?(?:pass|pwd|secret|token)[^\n|;]{0,80}? --value[ =]"
+            rf"{_SURE}"
+        ),
+        "-pin ": r"-pin (?P<exact>[0-9]{6,8})(?![\w.-])",
+        "-puk ": r"-puk (?P<exact>[0-9]{6,8})(?![\w.-])",
+    },
     "sp_": {
         "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
         "sp_addlogin": rf"sp_addlogin {_STRING}, ?N?{_LITERAL}",
@@ -225,6 +231,7 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "priv 3des": rf"priv 3des {_LOOSE}",
     },
     "secret": {
+        "secret-string": rf"secret-string[ =]{_SURE}",
         "extension: ": rf"extension: ?[0-9]{{2,6}}\s{{1,4}}(?:auth )?secret: {_SURE}",
         "secret: ": r"secret: [\"'](?P<loose>[^\s\"']{8,64})[\"'],\s{0,20}expiresIn",
         "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
@@ -263,6 +270,11 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         ),
     },
     "pass": {
+        "passcommand": rf"passcommand{_OF_ECHO}",
+        "d_command": rf"(?<=passwor)d_command{_OF_ECHO}",
+        "d-command": rf"(?<=passwor)d-command{_OF_ECHO}",
+        "passwd /users/": rf"passwd /users/\S{{1,40}} {_SURE}",
+        "@pjl ": r"@pjl (?:default|set|job) password ?= ?[\"']?(?P<exact>[1-9][0-9]{2,4})(?![0-9])",
         "auth-user-pass": (rf"auth-user-pass[^\n]{{0,20}}\r?\n[\w.@+-]{{2,40}}\r?\n{_SURE}{_END}"),
         '"=hex:': r"(?<=password)\"=hex:(?P<exact>(?:[0-9a-f]{2},){7}[0-9a-f]{2})(?![,\w])",
         "option passwo": r"option password [\"'](?P<exact>[^\s\"']{6,63})[\"']",

@@ -8,6 +8,7 @@ passwords as well. Time is linear in the text: what is matched has a bounded len
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from stages.signals.device_logins import (
@@ -21,6 +22,7 @@ from stages.signals.literals import Literals, Triples
 from stages.signals.named_values import GROUPS, WORDS_APART
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
+    has_two_digits,
     is_chosen_number,
     is_chosen_words,
     is_grouped,
@@ -342,6 +344,9 @@ _GATED_SHAPES = [
     *((OF_COMMANDS, *one) for one in _COMMANDS),
 ]
 _HINTS = Literals([hint.encode() for _, hint, _ in _GATED_SHAPES])
+_BY_GATE: dict[str, list[int]] = defaultdict(list)
+for _number, _gated in enumerate(_GATED_SHAPES):
+    _BY_GATE[_gated[0]].append(_number)
 
 _PIPED = re.compile(
     r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
@@ -359,7 +364,15 @@ def find_login_calls(text: str, lowered: str, triples: Triples | None) -> Iterat
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
     gates = {"": True, OF_CALLS: is_call, OF_COMMANDS: is_shell}
-    for number in _HINTS.choose(triples):
+    numbers = _HINTS.choose(triples)
+    if triples is None:  # A short text: all of each group whose common sign it has.
+        numbers = [
+            number
+            for gate, group in _BY_GATE.items()
+            if gates.setdefault(gate, gate in lowered)
+            for number in group
+        ]
+    for number in numbers:
         gate, hint, shape = _GATED_SHAPES[number]
         if gate not in gates:
             gates[gate] = gate in lowered
@@ -378,19 +391,6 @@ def find_login_calls(text: str, lowered: str, triples: Triples | None) -> Iterat
         place = lowered.find("sudo -", place + 1)
 
 
-def _has_two_digits(value: str) -> bool:
-    """Whether a password of eight characters has two digits, and none of the signs of a path."""
-    return (
-        len(value) > 7
-        and sum(map(str.isdecimal, value)) > 1
-        and is_password(value)
-        and not set("./") & set(value)
-    )
-
-
-_LOOSE_GROUPS = ("loose", "of_user", "using")
-"""Values that must stand out of prose."""
-
 _SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
 
 
@@ -403,14 +403,14 @@ def read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     after = text[begin + len(value) : begin + len(value) + 1]
     if is_quoted and group != "exact" and after not in ('"', "'", "\\"):
         return
-    is_loose = group in _LOOSE_GROUPS
+    is_loose = group in ("loose", "of_user", "using")  # They must stand out of prose.
     if group == "exact":
         is_found = not is_placeholder(value)
     elif " " in value:
         is_found = is_grouped(value) or is_words_apart(value, fewest=3)
     else:
-        is_found = is_password(value) and (not is_loose or is_strong_password(value))
-    is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
+        is_found = is_strong_password(value) if is_loose else is_password(value)
+        is_found = is_found or (is_loose and (is_phrase(value) or has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
         is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))

@@ -291,6 +291,16 @@ def is_strong_password(value: str) -> bool:
     )
 
 
+def has_two_digits(value: str) -> bool:
+    """Whether a password of eight characters has two digits, and none of the signs of a path."""
+    return (
+        len(value) > 7
+        and sum(map(str.isdecimal, value)) > 1
+        and is_password(value)
+        and not set("./") & set(value)
+    )
+
+
 _WORDS = re.compile(r"[!?*#$%&+]?[^\W\d_]{2,24}(?:[-+*#!][^\W\d_]{2,24}){0,7}[!?*#$%&]{0,3}")
 _CAPITALS = re.compile(r"[A-Z][a-zß-ÿ]{3,23}(?:[_.][A-Z][a-zß-ÿ]{3,23}){1,3}[!?*#$%&]{0,3}")
 """Words joined as names of programs are, but each with a capital: `Monkey_Sakura`."""
