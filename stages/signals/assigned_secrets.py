@@ -187,7 +187,7 @@ _PUBLIC_KEY = re.compile(
 )
 """A key that everybody may know, in other languages, and that of a zone of DNS."""
 
-_FLAG_BEFORE = re.compile(r"(?<![\w-])--(?:[a-z0-9]{1,10}-){0,3}\Z")
+_FLAG_BEFORE = re.compile(r"(?<![\w-])--(?:[a-z0-9]{1,10}-){0,3}\Z|#define \w{0,16}\Z")
 _COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
 _IN_CELL = re.compile(r"[|\t;,][ \"'`]{0,3}\Z")
 _COMMENT_AFTER = re.compile(r"={0,2}[\"'`][),;\]} ]{1,6}[#/-]")
@@ -368,9 +368,10 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
     ):
         return False
     is_named_weakly = WEAK_NAME.fullmatch(name["name"]) is not None
-    if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(
-        text, max(0, name.start() - 12), name.start()
-    ):
+    if _PUBLIC_VALUE.match(value):
+        return False
+    is_digest = _HASHED_BEFORE.search(text, max(0, name.start() - 12), name.start()) is not None
+    if is_digest and name["name"].lower() != "salt":
         return False
     if is_named_weakly and _HEX.match(value) and not _is_pair(text, name.start(), start, value):
         return False

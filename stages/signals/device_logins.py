@@ -9,10 +9,22 @@ no placeholder. All patterns are bounded.
 
 from __future__ import annotations
 
-_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|;]{6,64})"
+from stages.signals.named_values import WORDS_APART
+
+_SURE = rf"[\"']?(?P<sure>(?<=[\"']){WORDS_APART}(?=[\"'])|[^\s\"'`<>|;]{{6,64}})"
 _LOOSE = r"[\"']?(?P<loose>[^\s\"'`<>|;]{8,64})"
-_LITERAL = r"[\"'](?P<sure>[^\s\"'<>]{6,64})[\"']"
+_LITERAL = rf"[\"'](?P<sure>{WORDS_APART}|[^\s\"'<>]{{6,64}})[\"']"
 _STRING = r"(?:N?'[^'\n]{0,60}'|\"[^\"\n]{0,80}\"|NULL|\w{1,20})"
+_LOOSE_LITERAL = r"[\"'](?P<loose>[^\s\"'<>]{8,64})[\"']"
+_OF_CHAP = r"[\"']?\s{1,12}[\"']?(?P<sure>[^\s\"']{6,64})[\"']?[ \t]{1,12}[\"']?[*0-9]"
+"""The secret and the addresses in a line of pppd, behind the name of the server."""
+
+_OF_ECHO = r"(?:=| ?: ?| )[\"']?(?:echo|printf) (?:-n )?\\?[\"']?(?P<sure>[^\s\"'`<>|;\\]{6,64})"
+"""A command that prints the password, where a program wants the name of one."""
+
+_OF_MAIL = r"(?P<exact>(?-i:(?=[a-z]{0,12}[b-df-hj-np-tv-xz]{4})[a-z]{16}))"
+"""How Google writes the password of a program, with letters that no word has in a row."""
+
 _END = r"(?=[ \t]{0,8}(?:\r?\n|\Z))"
 _WORDS = r"[a-z]{3,12}(?: [a-z]{3,12}){2,7}"
 _HEX = r"[0-9a-fA-F]{32,128}"
@@ -57,6 +69,14 @@ _SERVICES = (
     *("wordpress", "synology", "jenkins", "grafana", "proxmox", "nextcloud"),
 )
 """What people list the accounts of, a line each: service, name, password."""
+
+READERS = (
+    r"cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd|openconnect|openfortivpn|veracrypt"
+    r"|(?:gcloud|docker|podman|fly(?:ctl)?|wrangler) secrets? |(?:gh|pass|vault|bw) \w{2,8} "
+    r"|openssl passwd|keepassxc-cli|systemd-creds|ansible-vault "
+    r"|realm join|net ads join|adcli |zfs |restic "
+)
+"""Commands that read a password, or a secret to store, from a pipe."""
 
 OF_CALLS, OF_COMMANDS = "a call with a literal", "a flag"
 """Gates of what is searched only where a literal is an argument, or a command has a flag."""
@@ -116,8 +136,13 @@ DEVICE_SHAPES: dict[str, str] = {
     "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
-    "l2tpd ": r"l2tpd \"(?P<sure>[^\s\"]{6,64})\" ",
-    "pptpd ": r"pptpd \"(?P<sure>[^\s\"]{6,64})\" ",
+    "{plain}": r"\{plain\}(?P<sure>[^\s:\"'<>]{6,64})",
+    "{cleartext}": r"\{cleartext\}(?P<sure>[^\s:\"'<>]{6,64})",
+    "auth-credentials": rf"auth-credentials '\(\((?:{_STRING} ){{3}}{_LITERAL}",
+    "\nuser = ": rf"\nuser = \"[^\s:\"]{{1,60}}:{_LOOSE}\"",
+    "auth[]": rf"(?<=char )auth\[\] ?= ?{_LITERAL}",
+    "cipherseed": r"cipherseed['\"](?:,| ?=>) ?['\"](?P<exact>[0-9]{20,40})['\"]",
+    "hashcat": r"hashcat[^\n]{0,20}\b[0-9a-f]{32,128}:(?P<sure>[^\s:]{6,64})(?=\s|\Z)",
     # Calls and fields of programs.
     'protect "': r"(?<=[.un])protect \"(?P<loose>[^\s\"]{6,64})\"",
     "validationkey=": rf"validationkey=[\"'](?P<exact>{_HEX})[\"']",
@@ -144,6 +169,7 @@ DEVICE_SHAPES: dict[str, str] = {
 
 GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
     OF_CALLS: {
+        "auth(": rf"(?:(?<=[\w\])]\.)|(?<=\w:)|(?<=->))auth\((?:{_STRING}, ?)?{_LITERAL}",
         "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
         "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
         "getbytes(": r"getbytes\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
@@ -159,6 +185,41 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         " -x aes": rf" -x aes\S{{0,4}} -x {_SURE}",
         " -x des": rf" -x des -x {_SURE}",
     },
+    "crypt": {
+        "pgp_sym_": rf"pgp_sym_(?:en|de)crypt(?:_bytea)?\([^,\n]{{1,80}}, ?{_LITERAL}",
+        "s_encrypt(": rf"(?:(?<=ae)|(?<=de))s_encrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
+        "s_decrypt(": rf"(?:(?<=ae)|(?<=de))s_decrypt\([^,\n]{{1,80}}, ?{_LITERAL}",
+        "ion_salt: ": rf"(?<=encrypt)ion_salt: ?{_LITERAL}",
+        "encryption_key": (r"encryption_key['\"]?\]?\s{0,4}(?:=>|[=:])\s{0,4}" + _LOOSE_LITERAL),
+        "--encrypt ": rf"--encrypt {_SURE} [^\s-]",
+        "qpdf ": rf"qpdf [^\n|;]{{0,40}}?--encrypt [^\s-]\S{{0,63}} {_SURE}",
+    },
+    "salt": {
+        "ing_salt: ": rf"(?:(?<=sign)|(?<=crypt))ing_salt: ?{_LITERAL}",
+        "$salt": rf"\$salt\s?=\s?{_LOOSE_LITERAL}",
+    },
+    "omniauth": {
+        "omniauth :": rf"omniauth :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
+        "omniauth::": rf"omniauth::(?s:.{{0,80}}?)provider :\w{{1,30}}, ?{_STRING}, ?{_LITERAL}",
+    },
+    "tpd": {
+        "l2tpd": rf"l2tpd{_OF_CHAP}",
+        "pptpd": rf"pptpd{_OF_CHAP}",
+    },
+    "ssh-keygen": {
+        "ssh-keygen": rf"ssh-keygen [^\n|;]{{0,80}}?(?-i:-N) {_SURE}",
+        "keygen ": rf"(?<=ssh-)keygen [^\n|;]{{0,80}}?(?-i:-P) {_SURE}",
+    },
+    " -": {
+        "hydra ": rf"hydra [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
+        "medusa ": rf"medusa [^\n|;]{{0,60}}?(?-i:-p) {_SURE}",
+        "put-parameter ": (
+            r"put-parameter [^\n|;]{0,120}?(?:pass|pwd|secret|token)[^\n|;]{0,80}? --value[ =]"
+            rf"{_SURE}"
+        ),
+        "-pin ": r"-pin (?P<exact>[0-9]{6,8})(?![\w.-])",
+        "-puk ": r"-puk (?P<exact>[0-9]{6,8})(?![\w.-])",
+    },
     "sp_": {
         "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
         "sp_addlogin": rf"sp_addlogin {_STRING}, ?N?{_LITERAL}",
@@ -170,9 +231,30 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "priv 3des": rf"priv 3des {_LOOSE}",
     },
     "secret": {
+        "secret-string": rf"secret-string[ =]{_SURE}",
         "extension: ": rf"extension: ?[0-9]{{2,6}}\s{{1,4}}(?:auth )?secret: {_SURE}",
         "secret: ": r"secret: [\"'](?P<loose>[^\s\"']{8,64})[\"'],\s{0,20}expiresIn",
         "app secret": rf"app secret(?: ?\([^()\n]{{0,40}}\))?: ?(?P<exact>{_HEX})(?!\w)",
+    },
+    "random_password": {"result": r"result\": ?\"(?P<exact>[^\s\"]{8,64})\""},
+    "{{": {
+        hint: rf"{hint}\w{{0,20}} ?\| ?d(?:efault)?\( ?{_LITERAL}"
+        for hint in ("pass", "pwd", "secret", "_pw")
+    },
+    "<(": {
+        hint: rf"{hint}[ =]<\((?:echo|printf) (?:-n )?{_SURE}" for hint in ("-file", "--passfile")
+    },
+    "<<": {
+        "pass insert": (
+            r"pass insert [^\n]{1,60}<<-?\s?[\"']?\w{1,12}[\"']?\r?\n"
+            r"(?P<sure>[^\s\"']{6,64})(?=\r?\n)"
+        ),
+    },
+    "pic x(": {
+        hint: (
+            rf"{hint}(?:word|wd)?\s{{1,20}}pic x\([0-9]{{1,3}}\)\s{{1,20}}value (?:is )?{_LITERAL}"
+        )
+        for hint in ("pass", "pwd")
     },
     "expect": {
         "send ": r"(?<=[;{] )send (?:-- )?\"(?P<loose>[^\s\"\\]{8,64})\\[nr]",
@@ -188,6 +270,13 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         ),
     },
     "pass": {
+        "passcommand": rf"passcommand{_OF_ECHO}",
+        "d_command": rf"(?<=passwor)d_command{_OF_ECHO}",
+        "d-command": rf"(?<=passwor)d-command{_OF_ECHO}",
+        "passwd /users/": rf"passwd /users/\S{{1,40}} {_SURE}",
+        "@pjl ": r"@pjl (?:default|set|job) password ?= ?[\"']?(?P<exact>[1-9][0-9]{2,4})(?![0-9])",
+        "auth-user-pass": (rf"auth-user-pass[^\n]{{0,20}}\r?\n[\w.@+-]{{2,40}}\r?\n{_SURE}{_END}"),
+        '"=hex:': r"(?<=password)\"=hex:(?P<exact>(?:[0-9a-f]{2},){7}[0-9a-f]{2})(?![,\w])",
         "option passwo": r"option password [\"'](?P<exact>[^\s\"']{6,63})[\"']",
         "sent-username ": rf"sent-username \S{{1,60}} password (?:[07] )?{_SURE}",
         "chap password ": rf"chap password (?:[07] )?{_SURE}",
@@ -211,6 +300,8 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             r"(?P<sure>(?-i:(?=[a-z ]{0,18}[0-9])[a-z0-9]{4}(?: [a-z0-9]{4}){3}))(?=\s|\Z)"
             r"|password:: (?P<loose>\S{8,64})"
         ),
+        "\npass": rf"\npass(?:word)?(?:[ \t]{{1,8}}|\s?[=:]\s?){_OF_MAIL}{_END}",
+        "_pass": rf"_pass(?:word)?\s?[=:]\s?{_OF_MAIL}{_END}",
         "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",
         'password";': r"password\";s:[0-9]{1,2}:\"(?P<sure>[^\s\"]{6,64})\"",
         'password"': (
@@ -221,7 +312,6 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             r"\"argument\.value\">)(?P<sure>[^\s<>]{6,64})</"
         ),
         "password'": rf"password'\]\['\w{{1,30}}'\]\s?=\s?{_LITERAL}",
-        "password-command": rf"password-command[ =][\"']echo {_SURE}",
         "md5('": r"md5\('(?P<sure>[^\s']{6,64})'\)",
         ".hash(": rf"(?<=context)\.hash\({_LITERAL}",
         "pwgen ": r"pwgen [^\n]{0,30}\r?\n(?P<exact>\S{8,64})(?=\r?\n[^\n]{0,40}(?:pass|pw))",
@@ -229,7 +319,10 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
     "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in _SERVICES},
     " :": {hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
     "<<<": {
-        hint: rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?P<sure>[^\s\"'\\]{{6,64}})"
+        hint: (
+            rf"{hint}[^\n|;]{{0,80}}?<<< ?\$?[\"'](?:(?P<exact>(?-i:{_WORDS}))(?=[\"'])"
+            r"|(?P<sure>[^\s\"'\\]{6,64}))"
+        )
         for hint in _HERE_STRINGS
     },
     "  ": {

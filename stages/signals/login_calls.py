@@ -8,13 +8,21 @@ passwords as well. Time is linear in the text: what is matched has a bounded len
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
-from stages.signals.device_logins import DEVICE_SHAPES, GATED_DEVICE_SHAPES, OF_CALLS, OF_COMMANDS
+from stages.signals.device_logins import (
+    DEVICE_SHAPES,
+    GATED_DEVICE_SHAPES,
+    OF_CALLS,
+    OF_COMMANDS,
+    READERS,
+)
 from stages.signals.literals import Literals, Triples
-from stages.signals.named_values import GROUPS
+from stages.signals.named_values import GROUPS, WORDS_APART
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
+    has_two_digits,
     is_chosen_number,
     is_chosen_words,
     is_grouped,
@@ -22,12 +30,13 @@ from stages.signals.secret_values import (
     is_phrase,
     is_placeholder,
     is_strong_password,
+    is_words_apart,
 )
 
 _WHO = r"[^\s:\"'`/|]{1,40}"
-_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
+_SURE = rf"[\"']?(?P<sure>(?<=[\"']){WORDS_APART}(?=[\"'])|[^\s\"'`<>|]{{6,64}})"
 _ARGUMENT = r"(?:[\"'][^\n\"']{0,120}[\"']|[\w.$>-]{1,40}(?:\([^()\n]{0,30}\))?)"
-_LITERAL = rf"[\"'](?P<sure>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
+_LITERAL = rf"[\"'](?P<sure>{GROUPS}|{WORDS_APART}|[^\s\"'<>]{{6,64}})[\"']"
 _PAIR = (
     rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}{_ARGUMENT},\s{{0,3}}"
     rf"[\"'](?P<call>{GROUPS}|[^\s\"'<>]{{6,64}})[\"']"
@@ -248,13 +257,13 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "secret",
         _shapes(
-            **{"enable secret": rf"enable secret (?:level [0-9]{{1,2}} )?{_LOOSE}"},
-            secret=rf"secret [0589] {_SURE}",
             **{
+                "enable secret": rf"enable secret (?:level [0-9]{{1,2}} )?{_LOOSE}",
+                "secret": rf"secret [0589] {_SURE}",
                 "*": rf"\*[\"']?[ \t]{{1,8}}{_SURE}[\"']?[ \t]{{1,8}}[\"']?(?:\*"
-                rf"|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)"
-            },
-            username=rf"{_CISCO}secret (?:[05789] )?{_SURE}",
+                rf"|[0-9.]{{7,15}})[\"']?[ \t]{{0,8}}(?=\n|\Z)",
+                "username": rf"{_CISCO}secret (?:[05789] )?{_SURE}",
+            }
         ),
     ),
     (
@@ -310,11 +319,14 @@ _GATED: tuple[tuple[str, _Shapes], ...] = (
     (
         "|",
         _shapes(
-            echo=(
-                r"echo (?:-\w )?[\"']?(?P<sure>[^\s\"'|\\]{6,64})(?:\\n(?P=sure)(?:\\n)?)?"
-                r"[\"']? ?\| ?(?:sudo )?"
-                r"(?:cryptsetup|kinit|smbpasswd|vncpasswd|gpg |ssh-add|passwd)"
-            ),
+            **{
+                hint: (
+                    rf"{hint} (?:-\w )?(?:['\"]?%s(?:\\n)?['\"]? )?[\"']?"
+                    r"(?P<sure>[^\s\"'|\\]{6,64})(?:(?:\\n|; ?echo )(?P=sure)(?:\\n)?)?"
+                    rf"[\"']?\)? ?\| ?(?:sudo )?(?:{READERS})"
+                )
+                for hint in ("echo", "printf", "yes")
+            },
         ),
     ),
 )
@@ -332,6 +344,9 @@ _GATED_SHAPES = [
     *((OF_COMMANDS, *one) for one in _COMMANDS),
 ]
 _HINTS = Literals([hint.encode() for _, hint, _ in _GATED_SHAPES])
+_BY_GATE: dict[str, list[int]] = defaultdict(list)
+for _number, _gated in enumerate(_GATED_SHAPES):
+    _BY_GATE[_gated[0]].append(_number)
 
 _PIPED = re.compile(
     r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
@@ -349,7 +364,15 @@ def find_login_calls(text: str, lowered: str, triples: Triples | None) -> Iterat
     is_shell = _FLAG.search(text) is not None
     is_call = any(sign in text for sign in _QUOTED_ARGUMENTS)
     gates = {"": True, OF_CALLS: is_call, OF_COMMANDS: is_shell}
-    for number in _HINTS.choose(triples):
+    numbers = _HINTS.choose(triples)
+    if triples is None:  # A short text: all of each group whose common sign it has.
+        numbers = [
+            number
+            for gate, group in _BY_GATE.items()
+            if gates.setdefault(gate, gate in lowered)
+            for number in group
+        ]
+    for number in numbers:
         gate, hint, shape = _GATED_SHAPES[number]
         if gate not in gates:
             gates[gate] = gate in lowered
@@ -368,19 +391,6 @@ def find_login_calls(text: str, lowered: str, triples: Triples | None) -> Iterat
         place = lowered.find("sudo -", place + 1)
 
 
-def _has_two_digits(value: str) -> bool:
-    """Whether a password of eight characters has two digits, and none of the signs of a path."""
-    return (
-        len(value) > 7
-        and sum(map(str.isdecimal, value)) > 1
-        and is_password(value)
-        and not set("./") & set(value)
-    )
-
-
-_LOOSE_GROUPS = ("loose", "of_user", "using")
-"""Values that must stand out of prose."""
-
 _SURE_CALL = re.compile(r"@|basic|connect|login|credential", re.IGNORECASE)
 
 
@@ -393,12 +403,14 @@ def read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
     after = text[begin + len(value) : begin + len(value) + 1]
     if is_quoted and group != "exact" and after not in ('"', "'", "\\"):
         return
-    is_loose = group in _LOOSE_GROUPS
-    is_found = is_password(value) and (not is_loose or is_strong_password(value))
+    is_loose = group in ("loose", "of_user", "using")  # They must stand out of prose.
     if group == "exact":
         is_found = not is_placeholder(value)
-    is_found = is_found or is_grouped(value)
-    is_found = is_found or (is_loose and (is_phrase(value) or _has_two_digits(value)))
+    elif " " in value:
+        is_found = is_grouped(value) or is_words_apart(value, fewest=3)
+    else:
+        is_found = is_strong_password(value) if is_loose else is_password(value)
+        is_found = is_found or (is_loose and (is_phrase(value) or has_two_digits(value)))
     begins = text[max(0, match.start() - 6) : begin]
     if not is_found and (group == "sure" or (group == "call" and _SURE_CALL.search(begins))):
         is_found = is_chosen_words(value) and (is_quoted or after in (" ", "\n", "", "@", "'"))
@@ -410,7 +422,7 @@ def read_argument(text: str, match: re.Match[str]) -> Iterator[Span]:
 
 def _find_repeated(text: str, end: int, value: str) -> Iterator[Span]:
     """The same password right after the first, where a program wants it twice."""
-    for joint in ("\\n", " "):
+    for joint in ("\\n", " ", "; echo "):
         if text.startswith(joint + value, end):
             start = end + len(joint)
             yield Span(start, start + len(value), "password", "<secret:password>")
@@ -419,15 +431,12 @@ def _find_repeated(text: str, end: int, value: str) -> Iterator[Span]:
 def find_piped(text: str, place: int) -> Iterator[Span]:
     """The password in `echo "ann:…" | chpasswd`, with the end of the command at `place`."""
     piped = _PIPED.search(text, max(0, place - 160), place)
-    if piped is None:
-        return
-    value = piped["piped"]
-    if is_password(value) or is_chosen_words(value):
+    if piped is not None and (is_password(piped["piped"]) or is_chosen_words(piped["piped"])):
         yield Span(*piped.span("piped"), "password", "<secret:password>")
 
 
 _CUT = re.compile(
-    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|(?:\*\*"
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|\?[A-Z]\w+=|(?:\*\*"
     r"|__)(?=[.,;:)]{0,2}\Z)"
     r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\|\Z|\Z"
 )

@@ -24,7 +24,7 @@ _CLOSE = (
 )
 _TYPE = (
     r"(?: As [A-Z]\w{2,12} (?==)"
-    r"|:\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}(?= ?= ?[\"'`\\]| = )\s?"
+    r"|:\s?(?:&?'?[A-Za-z]|&(?:'static )?\[|\[)[\w<>?.;\[\] ]{1,24}(?= ?= ?b?[\"'`\\]| = )\s?"
     r"|\s?\{ ?get;[^{}\n]{0,24}\}\s?)?"
 )
 """Between a name and `=`: a type (`: str`), or the accessors of C#."""
@@ -103,15 +103,19 @@ OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
     r"(?:(?:\b[brufnl]{1,2}|[@$]|\[\s?|!unsafe |[\"']\{\{ "
     r"|\b(?:md5|sha1|b?crypt|encrypt|Hash::make|String::from)\()(?=[\"'])"
-    r"|[«\u201c\u2039][ \u00a0\u202f]|\{(?=[^{}\s\"']{6,64}\};)|\[(?=[^\[\]\s\"']{6,64}\][,}]))?"
+    r"|[«\u201c\u2039][ \u00a0\u202f]|\"(?=\"[^\"\s]{6,64}\"\")"
+    r"|\{(?=[^{}\s\"']{6,64}\};)|\[(?=[^\[\]\s\"']{6,64}\][,}]))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 
 GROUPS = r"(?-i:[a-z]{4}(?:[ \u00a0][a-z]{4}){3})(?![\w-])"
 """Four times four letters, as Google and Yahoo write the passwords that they make for programs."""
 
+WORDS_APART = r"\w{2,14}(?: \w{2,14}){2,7}"
+"""A passphrase of words with blanks, or a sentence."""
+
 _OPEN_QUOTED = (
-    rf"(?P<quote>{_QUOTES})(?P<quoted>{GROUPS}(?=(?P=quote))"
+    rf"(?P<quote>{_QUOTES})(?P<quoted>(?:{GROUPS}|{WORDS_APART})(?=(?P=quote))"
     r"|(?:\\(?P=quote)(?=[A-Za-z0-9])|(?!(?P=quote))[^\s]){6,200})"
 )
 _CLOSED_BY = r"(?:(?P=quote)|[\u201d\u201c\u00bb\u00ab\u2019\u300d\u300f])"

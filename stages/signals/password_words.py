@@ -78,7 +78,14 @@ def may_be_words(text: str, match: re.Match[str], value: str) -> bool:
         and not quoted
         and not (firm == "=" and _FIELDS_BEFORE.search(before))
     ):
-        return text[end : end + 1] in ('"', "&") and firm == "="
+        is_assigned = firm == "=" and (
+            (match["name"] or match["short"] or "").isupper() or "--" in before[-20:]
+        )
+        return (text[end : end + 1] in ('"', "&") and firm == "=") or (
+            (is_assigned or (firm == ": " and value.count(".") > 2))
+            and _LINE_AFTER.match(text, end) is not None
+            and _has_login(text, start, end, before)
+        )
     if firm is None:
         verb = (match["verb"] or "").strip()
         if match["plain"] is not None:
@@ -168,3 +175,33 @@ def _is_argument(text: str, match: re.Match[str], before: str, end: int, value: 
     if is_login and "-" in value and sum(map(str.isupper, value)) > 1:
         return True
     return is_login and _LINE_AFTER.match(text, end) is not None
+
+
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
+_WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
+_OPTIONS = re.compile(r"(?:=[^\s,=()\"']{1,40}|:[0-9]{2,5}),\Z")
+"""An option before in a list without blanks, as of `mount`: `username=ann,`."""
+
+
+def is_variable(text: str, match: re.Match[str], value: str) -> bool:
+    """Whether a value without quotes is a name of a program: `password = pw1`, `f(password=p1)`.
+
+    A name with two digits at the end of a line that begins with the password's is a value of an
+    INI file.
+    """
+    sign = match["firm"].strip(" \t\n\"'])}")
+    if not _IDENTIFIER.match(value) or sign not in ("=", ":="):
+        return False
+    end = match.start("bare") + len(value)
+    after = text[end : end + 1]
+    if after == "," and _OPTIONS.search(text, max(0, match.start() - 40), match.start()):
+        return False
+    if after in (",", ")"):
+        return True
+    if " " not in match["firm"].lstrip("\"'])} ") and not match["firm"].startswith(" "):
+        return False
+    return (
+        sum(c.isdigit() for c in value) < 2
+        or after not in ("", "\n", "\r")
+        or ("_" in value and not _WORD_AND_NUMBER.match(value))
+    )

@@ -44,7 +44,7 @@ from stages.signals.password_names import (
     SHORT,
     SHORT_TEXT,
 )
-from stages.signals.password_words import SURE_VERBS, USER_BEFORE, may_be_words
+from stages.signals.password_words import SURE_VERBS, USER_BEFORE, is_variable, may_be_words
 from stages.signals.secret_values import (
     is_chosen_number,
     is_chosen_words,
@@ -53,6 +53,7 @@ from stages.signals.secret_values import (
     is_password,
     is_phrase,
     is_strong_password,
+    is_words_apart,
 )
 from stages.signals.told_passwords import find_told_passwords
 
@@ -103,11 +104,15 @@ _HASHED_BEFORE = re.compile(
     r"|(?:md5|sha-?[0-9]{1,3}) ?\([\"']?)\Z",
     re.IGNORECASE,
 )
-_WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
-_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _SIGN = re.compile(r"[=:>\uff1a\uff1d\u055d-]")
 _FROM = re.compile(r"(?: \w{2,12}){1,3} (?:from|von|de|da|z|z|с|från|fra|van) ")
 """A name whose old value is told before the new one: `password changed from … to …`."""
+
+_FLAG_OR_FILE = re.compile(r"[\w-]{0,12} --[a-z]|(?<=-user-pass)>?\n")
+"""The next flag of a command behind a name, or the login below the name of OpenVPN's file."""
+
+_TYPE_7 = re.compile(r"(?:[0-9A-F]{2}){5,40}")
+"""What Cisco writes behind `password 7`."""
 
 _OF_USER = re.compile(
     r"\b(?:user|benutzer|usuario|usuário|utilisateur|utente|пользователя|host|server)\s\Z",
@@ -134,12 +139,14 @@ def find_named_passwords(text: str) -> Iterator[Span]:
                 and (lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place))
             ):
                 yield from find_piped(text, place)
-            if hint == "pass":
-                yield from _find_words(text, place)
+                if text.startswith("passwd <<", place):
+                    yield from find_listed_passwords(text, place)
             name = _ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
-                if not joined or _FROM.match(text, name.end()):
+                if (not joined or _FROM.match(text, name.end())) and not (
+                    _FLAG_OR_FILE.match(text, name.end())
+                ):
                     yield from find_told_passwords(text, place, name.end())
             place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered, triples)
@@ -178,7 +185,7 @@ _AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)
 _LOGIN_ABOVE = re.compile(
     r"session[\"')]{0,3}\(\{\s{0,8}\Z|"
     r"\b(?:login|user(?:name)?|user_?id"
-    r"|account)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
+    r"|account|pass(?:word)?|pwd)[\"']?\s?[:=]\s?[\"']?[^\s\"']{1,40}[\"']?,?\s+[\"']?\Z",
     re.IGNORECASE,
 )
 """The field of a login right before a `secret`, which is its password then."""
@@ -243,7 +250,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = value if _is_whole(text, match, value) else cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&"):
             return
-        if _is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
+        if is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
@@ -255,7 +262,12 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         or _HASH_OF.search(text, max(0, start - 40), start)
     ):
         return
-    if is_grouped(value) or _is_accepted(text, match, value):
+    if " " in value:
+        fewest = 3 if _IS_PASSPHRASE.match(match["name"] or "") else 4
+        is_found = is_grouped(value) or is_words_apart(value, fewest)
+    else:
+        is_found = _is_accepted(text, match, value)
+    if is_found:
         yield Span(begin, begin + len(escaped), "password", "<secret:password>")
 
 
@@ -319,12 +331,16 @@ def _first_strong(match: re.Match[str]) -> tuple[int, int] | None:
     return start, start + len(value)
 
 
+_IS_PASSPHRASE = re.compile(r"pass[ -]?phrase|psk", re.IGNORECASE)
+
+
 def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     """Whether the value looks like a password, the more so the less joins it to its name."""
     if match["plain"] is not None:
         is_sure = (
             match["quoted"] is not None
             or " -" in match["plain"]
+            or (match["plain"].endswith("7 ") and _TYPE_7.fullmatch(value) is not None)
             or text.startswith(("--", "re"), max(0, match.start() - 2))
             or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
             or _DECLARED.search(text, max(0, match.start() - 40), match.start()) is not None
@@ -426,49 +442,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
     return not is_result and " " not in (match["verb"] or "").strip()
 
 
-_DEFINES = re.compile(r"#define|:(?:local|global) ")
+_DEFINES = re.compile(r"#define|:(?:local|global) |(?:\A|[\n;]) {0,8}set \Z")
 _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
-
-_OPTIONS = re.compile(r"(?:=[^\s,=()\"']{1,40}|:[0-9]{2,5}),\Z")
-"""An option before in a list without blanks, as of `mount`: `username=ann,`."""
-
-
-def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
-    """Whether a value without quotes is a name of a program: `password = pw1`, `f(password=p1)`.
-
-    A name with two digits at the end of a line that begins with the password's is a value of an
-    INI file.
-    """
-    sign = match["firm"].strip(" \t\n\"'])}")
-    if not _IDENTIFIER.match(value) or sign not in ("=", ":="):
-        return False
-    end = match.start("bare") + len(value)
-    after = text[end : end + 1]
-    if after == "," and _OPTIONS.search(text, max(0, match.start() - 40), match.start()):
-        return False
-    if after in (",", ")"):
-        return True
-    if " " not in match["firm"].lstrip("\"'])} ") and not match["firm"].startswith(" "):
-        return False
-    return (
-        sum(c.isdigit() for c in value) < 2
-        or after not in ("", "\n", "\r")
-        or ("_" in value and not _WORD_AND_NUMBER.match(value))
-    )
-
-
-_PASSPHRASE = re.compile(
-    r"passphrase\w{0,8}[\"'`]{0,1}(?:\s?[:=]|\s(?:is|was|are|ist|lautet|est|es))?\s?"
-    r"(?P<quote>[\"'`\u201c\u201e\u00ab])(?P<words>[a-z]{3,12}(?:[ -][a-z]{3,12}){2,7})"
-    r"[\"'`\u201c\u201d\u00bb]",
-    re.IGNORECASE,
-)
-
-
-def _find_words(text: str, place: int) -> Iterator[Span]:
-    """The words of `the passphrase is "…"`: a sentence has other signs, or is not in quotes."""
-    match = _PASSPHRASE.match(text, place)
-    if match is not None and match["words"].islower():
-        yield Span(*match.span("words"), "password", "<secret:password>")

@@ -72,7 +72,7 @@ _KEYS = (
 NAME = (
     # What stands before is looked at only where a key or token begins.
     rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
-    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|(?<![a-z])auth(?==)"
+    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_.-])salt|(?<=[_-])auth|(?<![a-z])auth(?==)"
     r"|bearer|authorization|jwt"
     r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
     r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"

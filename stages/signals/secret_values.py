@@ -81,7 +81,7 @@ _PATH, _PATH_PARTS = re.compile(r"[~.]{0,2}/"), re.compile(r"[A-Za-z]+|[0-9]+")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
-    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
+    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._](?!(?:19|20)[0-9]{2}\Z)[0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
     r"|\A(?![0-9]{2,4}-(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year|time"
     r"|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column"
     r"|pixel|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit"
@@ -99,9 +99,11 @@ _HASH = re.compile(
     r"\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _NO_VALUE = re.compile(
-    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
+    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9]{3,4}-[A-Z]{4,}(?:-[A-Z]+)*\Z"
+    r"|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
 )
-"""A number, a version of HTTP, a range of commits, and the prompt of a shell: `ann@host:~$`."""
+"""A number, a version of HTTP, a paragraph of COBOL, a range of commits, and the prompt of a shell:
+`ann@host:~$`."""
 
 NO_SECRET = re.compile(r"B[A-P][\w-]{85}=?\Z|/wE[MPWXY]|grub\.pbkdf2\.|projects/[\w-]+/secrets/")
 """A point of P-256 (Web Push's public key), a state of ASP.NET, a hash of GRUB, a vault's name."""
@@ -115,14 +117,14 @@ _ALGORITHM = re.compile(
 """Names of algorithms and standards, which stand beside the word as values do."""
 
 _CALL = re.compile(
-    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A[A-Za-z_]\w*\((?![^()\s]*[^\w()\s.,$\"'][^()\s]*\Z)|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
     r"|=>|\w\w::|</|/>|\w==\w"
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Za-z]{4,}[-_.@]?[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}"
     r"|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
-    r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}"
+    r"|[A-Za-z]{3,}[0-9]{2,4}[A-Za-z]{3,}|[A-Za-z]{4,}[._][0-9]{2,4}[._][A-Za-z]{4,}"
 )
 _NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
 """Letters around a number: `kvtm4821qe`."""
@@ -130,6 +132,7 @@ _NUMBER_INSIDE = re.compile(r"[A-Za-z]{2,}[0-9]{3,}[A-Za-z]{1,3}")
 _SIGN = re.compile(r"[!@#$%^&*?+=~;,]")
 _LEET_WORD = re.compile(
     r"(?=.*[a-z].*[a-z])[0-9]{0,2}(?:[A-Za-z]{1,3}[0-9]{1,2}){2,}[a-z]{0,3}[0-9]{0,4}"
+    r"(?:[._-][A-Za-z]{4,}[0-9]{0,4})?"
 )
 """Digits for letters, as in `kr0k0d1l72`."""
 
@@ -288,9 +291,24 @@ def is_strong_password(value: str) -> bool:
     )
 
 
+def has_two_digits(value: str) -> bool:
+    """Whether a password of eight characters has two digits, and none of the signs of a path."""
+    return (
+        len(value) > 7
+        and sum(map(str.isdecimal, value)) > 1
+        and is_password(value)
+        and not set("./") & set(value)
+    )
+
+
 _WORDS = re.compile(r"[!?*#$%&+]?[^\W\d_]{2,24}(?:[-+*#!][^\W\d_]{2,24}){0,7}[!?*#$%&]{0,3}")
 _CAPITALS = re.compile(r"[A-Z][a-zß-ÿ]{3,23}(?:[_.][A-Z][a-zß-ÿ]{3,23}){1,3}[!?*#$%&]{0,3}")
 """Words joined as names of programs are, but each with a capital: `Monkey_Sakura`."""
+
+_POINTED = re.compile(
+    r"[a-z]{4,12}(?:\.[a-z]{4,12}){2,6}|[A-Z][a-z]{3,11}(?:\.[A-Z][a-z]{3,11}){2,6}"
+)
+"""Three words or more that points join, all long: fields of programs mostly have a short one."""
 
 _WORD = re.compile(r"[^\W\d_][a-zß-ÿ]*")
 _FEWEST_OF_A_WORD = 10
@@ -335,7 +353,7 @@ def is_chosen_words(value: str) -> bool:
     """
     if len(value) < 8 or is_placeholder(value):
         return False
-    if not _WORDS.fullmatch(value) and not _CAPITALS.fullmatch(value):
+    if not any(shape.fullmatch(value) for shape in (_WORDS, _CAPITALS, _POINTED)):
         return False
     if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
         return False
@@ -389,4 +407,39 @@ def is_phrase(value: str) -> bool:
         len(words) > 2
         and is_chosen_words(value)
         and not any(len(word) < 3 or _FILLING.fullmatch(word.lower()) for word in words)
+    )
+
+
+_WORDS_APART = re.compile(
+    r"(?:[a-zß-ÿ]{3,14}|[0-9]{2,4})(?: (?:[a-zß-ÿ]{3,14}|[0-9]{2,4})){2,7}"
+    r"|(?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})(?: (?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})){2,7}"
+)
+_OF_SENTENCES = re.compile(
+    r"(?:lorem|are|was|can|may|should|which|please|without|contain|least|than|does|did|dont|match|try"
+    r"|allowed|required|provided|between|characters?|letters?|digits?|words?|phrases?|long|short"
+    r"|choose|choice|pick|click|press|save|open|close|send|read|write|find|look|check|known|common"
+    r"|used|using|keep|know|correct|encryption|archive|backup|access|bad|good|real|own|safe"
+    r"|debe|tener|una?|ihr|sie|das|die|der|ein|eine|nicht|muss|zeichen|mindestens|bitte"
+    r"|les?|des|une|vous|votre|doit|pas|pour|del|los|las|con|por|para|che|non|het|een|niet"
+    r"|caract\w*|voer|nya|harus|moet|deve|doit|essere)\Z",
+    re.IGNORECASE,
+)
+_KNOWN_PHRASE = "correct horse battery staple"
+
+
+def is_words_apart(value: str, fewest: int) -> bool:
+    """Whether a literal is a passphrase with blanks: `otter cobalt 45 ember`, not a sentence.
+
+    All its words are small or all have a capital, none is of forms, code or every sentence. At
+    least `fewest`, or three with a number.
+    """
+    if _WORDS_APART.fullmatch(value) is None or value.lower() == _KNOWN_PHRASE:
+        return False
+    words = value.split(" ")
+    numbers = sum(map(str.isdecimal, words))
+    if numbers > 2 or len(words) < (3 if numbers else fewest) or says_password(value):
+        return False
+    return not any(
+        _NO_PASSWORD.fullmatch(word) or _FREQUENT.match(word.lower()) or _OF_SENTENCES.match(word)
+        for word in words
     )

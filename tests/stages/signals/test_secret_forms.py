@@ -327,3 +327,57 @@ def test_more_that_only_looks_like_a_password(text: str) -> None:
 def test_the_encoding_is_part_of_a_key_of_laravel() -> None:
     key = "base64:" + base64.b64encode(random.Random(3).randbytes(32)).decode()
     assert spans_of(f"APP_KEY={key}") == [key]
+
+
+APART = "walnut ridge copper saddle"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        # Words with blanks.
+        (f"app.use(session({{ secret: '{APART}', resave: false }}))", APART),
+        (f"passphrase: '{APART}'", APART),
+        (f'WiFi.begin("HomeNet", "{APART}");', APART),
+        (f"cryptsetup luksFormat /dev/sdb1 - <<< '{APART}'", APART),
+        (f"jwt.sign(payload, '{APART}', options)", APART),
+        ("BORG_PASSPHRASE='Walnut Ridge 80 Copper' borg list", "Walnut Ridge 80 Copper"),
+        ("gpg --passphrase 'walnut 45 ridge copper' -d x.gpg", "walnut 45 ridge copper"),
+        # Words with points, and a number.
+        ("createPool({ user: 'ann', password: 'walnut.ridge_7244' })", "walnut.ridge_7244"),
+        ("\toption key 'walnut.ridge.copper.saddle'", "walnut.ridge.copper.saddle"),
+        ("export DB_PASSWORD=walnut.ridge.copper", "walnut.ridge.copper"),
+        ("--db-password walnut.7244.ridge", "walnut.7244.ridge"),
+        # Digits alone, and what routers encode.
+        ("ykman piv access change-pin --pin 150863", "150863"),
+        (" password 7 05080E0034495A1D1C57474353", "05080E0034495A1D1C57474353"),
+        ('"Password"=hex:a4,83,f0,77,be,72,36,cc', "a4,83,f0,77,be,72,36,cc"),
+        ("user ann\npassword qdvvaatqpukgvmeu\n", "qdvvaatqpukgvmeu"),
+        ('<Resource username="ann" password="Fc2(l_H]#6sU"/>', "Fc2(l_H]#6sU"),
+    ],
+)
+def test_words_apart_and_joined_by_points_are_passwords(text: str, value: str) -> None:
+    assert [text[span.start : span.end] for span in find_secrets(text)] == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"password": "Invalid credentials supplied here"',
+        'password: "correct horse battery staple"',
+        '"passphrase": "enter the passphrase again"',
+        'passphrase: "lorem ipsum dolor sit amet"',
+        "validates :password, message: 'should have more letters'",
+        '"password": "mindestens acht zeichen lang"',
+        'password: "auth.form.label.password"',
+        "password: form.cleaned_data.password",
+        "password = os.environ.database.password1",
+        "aws cognito-idp admin-set-user-password --user-pool-id eu-west-1_Ab12Cd34E",
+        "IF WS-PASSWORD = SPACES PERFORM 900-ERROR.",
+        "# openvpn --auth-user-pass\nvpn-branch7",
+        "password requisite pam_unix.so",
+        "echo build-2041 | tee log",
+    ],
+)
+def test_sentences_and_names_of_programs_are_none(text: str) -> None:
+    assert find_secrets(text) == []
