@@ -51,7 +51,7 @@ _BROKEN_KEY = re.compile(
 _LINE_AFTER = re.compile(_LINE_BREAK)
 
 
-_AZURE_TOKEN = re.compile(r"[a-z2-7]{52}")
+_AZURE_TOKEN = re.compile(r"[a-z2-7]{52}|[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{18,22}AZDO[A-Za-z0-9]{4}")
 _AZURE_TOKEN_NEAR = re.compile(
     r"(?<![a-z])pat(?![a-z])|azure|devops|vsts|visualstudio|personal.?access", re.IGNORECASE
 )
@@ -59,8 +59,11 @@ _TOKEN_REACH = 80
 
 
 def find_azure_token(text: str, start: int, end: int) -> Iterator[Span]:
-    """A personal access token of Azure DevOps: 52 characters of base32, beside what names it."""
-    if end - start != 52 or not _AZURE_TOKEN.fullmatch(text, start, end):
+    """A personal access token of Azure DevOps: 52 characters of base32, beside what names it.
+
+    Since 2024 it has 84 with two marks.
+    """
+    if end - start not in (52, 84) or not _AZURE_TOKEN.fullmatch(text, start, end):
         return
     near = text[max(0, start - _TOKEN_REACH) : start]
     is_named = _AZURE_TOKEN_NEAR.search(near) and not _NAMES_DIGEST.search(near)

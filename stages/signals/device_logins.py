@@ -22,6 +22,11 @@ _OF_CHAP = r"[\"']?\s{1,12}[\"']?(?P<sure>[^\s\"']{6,64})[\"']?[ \t]{1,12}[\"']?
 _OF_ECHO = r"(?:=| ?: ?| )[\"']?(?:echo|printf) (?:-n )?\\?[\"']?(?P<sure>[^\s\"'`<>|;\\]{6,64})"
 """A command that prints the password, where a program wants the name of one."""
 
+_OF_ORACLE = (
+    r"[\w$]{1,30}/(?:\\?[\"'](?P<exact>[^\s\"'\\]{6,64})\\?[\"']|(?P<sure>[^\s\"'@/\\]{6,64}))"
+)
+"""A login at Oracle: `ann/…`, and with quotes for a shell, in which an `@` may stand."""
+
 _OF_MAIL = r"(?P<exact>(?-i:(?=[a-z]{0,12}[b-df-hj-np-tv-xz]{4})[a-z]{16}))"
 """How Google writes the password of a program, with letters that no word has in a row."""
 
@@ -133,8 +138,7 @@ DEVICE_SHAPES: dict[str, str] = {
     "userid=": r"userid=[\"']?\w{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
     "openssl passwd": rf"openssl passwd (?:-\w{{1,8}} ){{0,2}}{_SURE}",
     "luks": rf"luks(?: key| passphrase| pw)?: {_LOOSE}",
-    "impdp ": r"impdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
-    "expdp ": r"expdp [\w$]{1,30}/(?P<sure>[^\s\"'@/]{6,64})",
+    **{hint: rf"{hint}{_OF_ORACLE}" for hint in ("impdp ", "expdp ", "sqlldr ", "rman target ")},
     "wsrep_sst_auth": rf"wsrep_sst_auth\s?=\s?[\"']?[\w.-]{{1,40}}:{_SURE}",
     "{plain}": r"\{plain\}(?P<sure>[^\s:\"'<>]{6,64})",
     "{cleartext}": r"\{cleartext\}(?P<sure>[^\s:\"'<>]{6,64})",
@@ -172,6 +176,9 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "auth(": rf"(?:(?<=[\w\])]\.)|(?<=\w:)|(?<=->))auth\((?:{_STRING}, ?)?{_LITERAL}",
         "aes.": rf"aes\.(?:en|de)crypt\([^,()\n]{{1,60}}, ?{_LITERAL}",
         "credentials(": rf"credentials\((?:{_STRING}, ?){{3}}{_LITERAL}",
+        "plaincredentials(": rf"plaincredentials\({_STRING}, ?{_LITERAL}",
+        "influxdbclient(": rf"influxdbclient\({_STRING}, ?[0-9]{{2,5}}, ?{_STRING}, ?{_LITERAL}",
+        "cached.client(": rf"cached\.client\(\([^()\n]{{3,80}}\), ?{_STRING}, ?{_LITERAL}",
         "getbytes(": r"getbytes\(\"(?P<loose>[^\s\"]{8,64})\"\)(?=[^\n]{0,60}(?:secret|jwt|sign))",
         "createasync(": rf"createasync\([\w.]{{1,40}}, ?{_LITERAL}",
         "new key(": rf"new key\({_LITERAL}",
@@ -220,6 +227,20 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "-pin ": r"-pin (?P<exact>[0-9]{6,8})(?![\w.-])",
         "-puk ": r"-puk (?P<exact>[0-9]{6,8})(?![\w.-])",
     },
+    "={": {
+        hint: rf"{hint}(?P<exact>(?=[^{{}}]{{0,63}}[0-9])[^{{}}\s\"']{{6,64}})\}}(?=[;\"'])"
+        for hint in ("password={", "pwd={")
+    },
+    "http": {
+        f"{verb} ": rf"(?<=mc ){verb} \S{{1,40}} https?://\S{{3,80}} \S{{2,64}} {_SURE}"
+        for verb in ("alias set", "config host add")
+    },
+    "davfs": {
+        "\nhttp": (
+            r"\nhttps?://[^\s]{4,120}[ \t]{1,8}[\w.@-]{1,40}[ \t]{1,8}(?P<loose>\S{8,64})" + _END
+        ),
+    },
+    ".logon": {".logon ": rf"\.logon [\w.-]{{1,40}}/\w{{1,40}},{_SURE}"},
     "sp_": {
         "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
         "sp_addlogin": rf"sp_addlogin {_STRING}, ?N?{_LITERAL}",

@@ -59,7 +59,7 @@ _SAYS_PASSWORD = re.compile(
     r"pass(?=w|phrase|code|key|ed\b|es\b|ing\b)|(?<![a-z])pass(?![a-z])"
     r"|(?-i:(?<=[a-z])Pass(?![a-z]))"
     r"|(?:my|user|db|root|admin|test|your|new|old)_?pass|(?-i:pwd|Pwd|PWD)|(?-i:\A[A-Za-z]{2,12}Pw[0-9]?\Z)|secret|\A(?:pw|clave"
-    r"|sandi)[0-9_-]{0,4}\Z|kennwort|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
+    r"|sandi)[0-9_-]{0,4}\Z|kennwort|passord|l[öo]senord|salas[õo]na|slapta[žz]od|wachtwoord|contrase|senha|has[łl]o(?![a-z]{4})"
     r"|heslo|jelsz|senord|salasana|adgangskod|[şs]ifre|parol[aeă]|парол|密[码碼]|口令|パスワード|비밀번호"
     r"|mot[ _-]?de[ _-]?passe|lozink|лозинк|κωδικ|סיסמ|كلمة",
     re.IGNORECASE,

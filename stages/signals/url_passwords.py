@@ -11,10 +11,13 @@ from collections.abc import Iterator
 
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
+    has_two_digits,
     is_chosen_words,
     is_mixed,
     is_password,
+    is_phrase,
     is_placeholder,
+    is_random,
     is_strong_password,
     says_password,
 )
@@ -90,10 +93,12 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         password, host = match["password"], match["host"].lower()
         if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
             continue
+        if password == "x-oauth-basic" and is_random(match["user"], 300):
+            yield Span(*match.span("user"), "url_password", "<secret:url_password>")
         if says_password(password) or password in (match["user"], "x-oauth-basic"):
             continue
         if _ANY_HOST.match(host) and not (
-            _LETTER_AND_DIGIT.match(password) or is_password(password)
+            _LETTER_AND_DIGIT.match(password) or is_password(password) or is_phrase(password)
         ):
             continue
         yield Span(*match.span("password"), "url_password", "<secret:url_password>")
@@ -111,7 +116,7 @@ def _find_proxies(text: str) -> Iterator[Span]:
     """The passwords in lists of proxies: `host:port:ann:…`."""
     for match in _PROXY.finditer(text):
         password = match["password"]
-        if is_strong_password(password) and _PROXY_HOST.search(
+        if (is_strong_password(password) or has_two_digits(password)) and _PROXY_HOST.search(
             text, max(0, match.start() - 100), match.start()
         ):
             yield Span(*match.span("password"), "url_password", "<secret:url_password>")
