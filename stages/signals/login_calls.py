@@ -436,7 +436,7 @@ def find_piped(text: str, place: int) -> Iterator[Span]:
 
 
 _CUT = re.compile(
-    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&[\w-]+=|\?[A-Z]\w+=|(?:\*\*"
+    r"(?:,|(?<!&amp);|[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])|&[\w-]+=|\?[A-Z]\w+=|(?:\*\*"
     r"|__)(?=[.,;:)]{0,2}\Z)"
     r"|%26|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\|\Z|\Z"
 )
