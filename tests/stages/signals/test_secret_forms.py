@@ -354,6 +354,13 @@ APART = "walnut ridge copper saddle"
         ('"Password"=hex:a4,83,f0,77,be,72,36,cc', "a4,83,f0,77,be,72,36,cc"),
         ("user ann\npassword qdvvaatqpukgvmeu\n", "qdvvaatqpukgvmeu"),
         ('<Resource username="ann" password="Fc2(l_H]#6sU"/>', "Fc2(l_H]#6sU"),
+        # What other signs end.
+        ('"UID=sa;Password=7Yd$wolke&amp;Reh;Encrypt=True"', "7Yd$wolke&amp;Reh"),
+        ("jdbc:sqlserver://db;user=ann;password={Pf3il;Bogen};encrypt=true", "Pf3il;Bogen"),
+        (
+            "https://12f32e29006f22c6ef4613dd64d54647269321b2:x-oauth-basic@gems.corp.net/",
+            "12f32e29006f22c6ef4613dd64d54647269321b2",
+        ),
     ],
 )
 def test_words_apart_and_joined_by_points_are_passwords(text: str, value: str) -> None:
