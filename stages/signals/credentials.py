@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.broken_tokens import continue_lines, find_broken_tokens
+from stages.signals.entry_codes import find_entry_codes
 from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
@@ -111,6 +112,7 @@ def find_secrets(text: str) -> list[Span]:
     if "INSERT" in text or "insert" in text:
         spans += find_inserted_secrets(text)
     spans += find_named_passwords(text)
+    spans += find_entry_codes(text, triples)
     tag = make_tag("private_key")
     for places in (find_private_keys(text), find_key_arrays(text)):
         spans += [Span(*place, "private_key", tag) for place in places]

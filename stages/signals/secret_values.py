@@ -323,7 +323,7 @@ _NO_PASSWORD = re.compile(
 _NO_CHOICE = re.compile(
     r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted"
     r"|cted)s?\Z"
-    r"|(?:lich|isch|keit|heit|ung|[ai]d[oa]|ect[oa]|ori[oa]|oire)e?[nrs]?\Z|mente\Z",
+    r"|(?:lich|isch|keit|heit|ung|[ai]d[oaă]|ect[oaă]|ori[oa]|oire|[ai]tă)e?[nrs]?\Z|mente\Z",
     re.IGNORECASE,
 )
 
