@@ -292,7 +292,7 @@ _WORDS = re.compile(r"[!?*#$%&+]?[^\W\d_]{2,24}(?:[-+*#!][^\W\d_]{2,24}){0,7}[!?
 _CAPITALS = re.compile(r"[A-Z][a-zß-ÿ]{3,23}(?:[_.][A-Z][a-zß-ÿ]{3,23}){1,3}[!?*#$%&]{0,3}")
 """Words joined as names of programs are, but each with a capital: `Monkey_Sakura`."""
 
-_WORD = re.compile(r"[^\W\d_][a-zß-ÿ]*")
+_WORD = re.compile(r"[^\W\d_][a-zß-ÿ\u0100-\u017f]*")
 _FEWEST_OF_A_WORD = 10
 _NO_PASSWORD = re.compile(
     r"required|optional|mandatory|string|text|number|integer|boolean|object|any|"

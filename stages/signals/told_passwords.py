@@ -289,6 +289,8 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
         return True
     if is_verb:
         return False
+    if between == " (" and text.startswith(")", place[1]):
+        return _CAPITALS_JOINED.match(text, place[0]) is not None
     if rating == WEAK and not between.strip():
         return _WHOLE.match(text, place[1]) is not None
     is_quoted = text[place[0] - 1] in _PROSE_QUOTES
@@ -304,10 +306,11 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     )
 
 
+_CAPITALS_JOINED = re.compile(r"[A-Z][a-z]{2,16}[._!-][A-Z]?[a-z]{2,16}[._!-]?[0-9]{1,4}\W{0,2}\)")
 _KOREAN_VERB = re.compile(r"\s?(?:입니다|이에요|예요|이고|이며|임|이야|로)")
 _WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")
 _NAMED_AFTER = re.compile(
-    r"[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как"
+    r"\s?[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как"
     r"|як|is|was|ist|war|c['’]est|est|es|era|é"
     r"|è|jest|je|er|är|--?(?=\s)|[–—←(])\s?[^\n.;]{0,30}\Z",
     re.IGNORECASE,

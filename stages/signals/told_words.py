@@ -21,7 +21,8 @@ _VERBS = (
 )
 _JOINT = (
     rf"(?:{_WORDS}(?:\s?[:=：→➜–—]\s{{0,2}}|\s->\s|[ \u00a0]{_VERBS}[ \u00a0])"
-    rf"|(?:[係是为為は]|パスは|คือ)\s?"
+    r"|[ \u00a0](?=www\.)"
+    r"|(?:[係是为為は]|パスは|คือ)\s?"
     r"|(?<=[^\x00-\u024f])(?:[ \u00a0][^\x00-\u024f\s]{1,16}){0,2}[ \u00a0])"
 )
 _JOINED_WORDS = r"[^\W\d_]{2,16}(?:[-_.][^\W\d_]{1,16}|[-_.][0-9]{1,4}){1,5}"
@@ -41,7 +42,6 @@ _OF_NETWORK = re.compile(
     r"|واي فاي|وای|الراوتر|无线|無線|와이파이|\bxarxa\b",
     re.IGNORECASE,
 )
-_LOWER = re.compile(r"[^\W\d_A-Z]")
 _BEFORE, _LONGEST = 50, 190
 _FEWEST_LETTERS = 9
 
@@ -74,7 +74,7 @@ def _is_foreign(text: str, start: int) -> bool:
 def _are_words(value: str) -> bool:
     """Whether words in small letters are ones that a person joins."""
     parts = re.split(r"[-_.]", value)
-    words = [part for part in parts if not part.isdecimal()]
+    words = [part for part in parts if len(part) > 1 and not part.isdecimal()]
     return (
         len(parts) > 1
         and len(value) >= _FEWEST_LETTERS
