@@ -25,6 +25,7 @@ from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
+from stages.signals.quoted_printable import Decoded, is_quoted_printable
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (
     DISCORD_TOKEN,
@@ -58,6 +59,17 @@ _BEFORE = 20
 
 def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
+    spans = _find_all(text)
+    if "=3D" in text and is_quoted_printable(text):
+        decoded = Decoded(text)
+        for span in _find_all(decoded.text):
+            start, end = decoded.find_place(span.start, span.end)
+            spans.append(span._replace(start=start, end=end))
+    return drop_overlaps(spans) if len(spans) > 1 else spans
+
+
+def _find_all(text: str) -> list[Span]:
+    """Every secret as it is written in `text`, in any order."""
     encoded = text.encode("utf-8", "surrogatepass")
     triples = find_triples(encoded)
     spans = list(find_url_passwords(text))
@@ -116,7 +128,7 @@ def find_secrets(text: str) -> list[Span]:
     tag = make_tag("private_key")
     for places in (find_private_keys(text), find_key_arrays(text)):
         spans += [Span(*place, "private_key", tag) for place in places]
-    return drop_overlaps(spans) if len(spans) > 1 else spans
+    return spans
 
 
 def _find_runs(

@@ -37,27 +37,35 @@ _SECRET_CODE = (
     r"(?:\w{0,10}(?:tür|tor|schloss|tresor|alarmanlage|garage|schlüsselbox|schranke|safe)|alarm|poort|deur"
     r"|kluis|sleutelkluis|voordeur|slot)\b"
     r"|\b(?:code|c[óo]digo|codice|combinaison|combinación|combinação|combinazione)"
-    rf" (?:d[aeiou]l{{0,2}} ?(?:la |l['’]|l[ao]s? )?|dell[ao'’] ?|d['’]|da |do |pour |para |per )(?:la |le |el |o |a |il |l['’])?{_OF_DOOR_ROMANCE}\b"
-    r"|\bkod(?:en|e)? (?:till?|do|k|ke|na|od|za|pro) (?:\w{2,12} )?\w{0,8}(?:bram|drzwi|domofon|furtk|sejf|alarm|garaż|klatk|szaf"
+    rf" (?:d[aeiou]l{{0,2}} ?(?:la |l['’]|l[ao]s? )?|dell[ao'’] ?|d['’]|da |do |pour |para "
+    rf"|per )(?:la |le |el |o |a |il |l['’])?{_OF_DOOR_ROMANCE}\b"
+    r"|\bkod(?:en|e)? (?:till?|do|k|ke|na|od|za|pro) (?:\w{2,12} )?\w{0,8}(?:bram|drzwi"
+    r"|domofon|furtk|sejf|alarm|garaż|klatk|szaf"
     r"|brán|branc|dveř|dver|trezor|vrat|vhod|port|dør|dörr|lås|boks|hytt|skåp|skab|garag|garas|sykkel|cykel|kjeller|källar)\w{0,8}"
     r"|\b(?:kapu|bejárati|ajtó|széf|riasztó)\w{0,6} ?kód\w{0,3}\b|\bdigicode\b"
     r"|\bovikood\w{0,3}|\bovikoodi\w{0,3}|\bkapı (?:kodu|şifresi)|\b(?:uks|väravakood)\w{0,3} kood"
-    r"|\bкод\w{0,2} (?:от |для |к |на |з |від |до )?(?:\w{3,12} )?(?:домофон|двер|подъезд|сейф|сигнализац|калитк|ворот|замк"
+    r"|\bкод\w{0,2} (?:от |для |к |на |з |від |до )?(?:\w{3,12} )?(?:домофон|двер|подъезд"
+    r"|сейф|сигнализац|калитк|ворот|замк"
     r"|під[’']їзд|хвіртк|шлагбаум|парадн|вход|врат|камер)\w{0,6}"
     r"|\bκωδικός (?:της |του )?(?:πόρτας|εισόδου|συναγερμού|θυρο\w{3,8}|χρηματοκ\w{3,8})"
     r"|(?<!\w)קוד (?:ה?כניסה|לדלת|לשער|הדלת|השער|לכספת|הכספת|לאזעקה|האזעקה|לבניין)"
     r"|(?:كود|رمز|رقم) (?:الباب|البوابة|الخزنة|الدخول|العمارة|المدخل)|الرقم السري|कोड"
 )
 _PIN = (
-    r"(?-i:(?<![A-Za-z_-])(?:SIM |ATM |Zoom |card )?P(?:IN|UK)(?:[12](?=:))?)(?:[- ]?(?:codes?|kode[nt]?|kod(?:en|u)?|kód\w{0,2}|код\w{0,2}))?(?![\w-])"
-    r"|(?<![\w-])(?:my|your|the|his|her|our|old|new|card|phone|bank|atm|sim|debit|door|voicemail|tablet|safe) pin(?:[ -]?(?:code|number))?(?![\w-])"
-    r"|\bpin[- ]?(?:code|kode|kod)(?:n|en|t)?\b|(?<!\w)п[иі]н(?:-?\s?код\w{0,2})?(?!\w)|(?<!\w)पिन(?: ?कोड| ?नंबर)?(?!\w)|(?<!\w)PIN(?:-?koodi\w{0,2}|-?číslo)"
+    r"(?-i:(?<![A-Za-z_-])(?:SIM |ATM |Zoom |card )?P(?:IN"
+    r"|UK)(?:[12](?=:))?)(?:[- ]?(?:codes?|kode[nt]?|kod(?:en|u)?|kód\w{0,2}"
+    r"|код\w{0,2}))?(?![\w-])"
+    r"|(?<![\w-])(?:my|your|the|his|her|our|old|new|card|phone|bank|atm|sim|debit|door"
+    r"|voicemail|tablet|safe) pin(?:[ -]?(?:code|number))?(?![\w-])"
+    r"|\bpin[- ]?(?:code|kode|kod)(?:n|en|t)?\b|(?<!\w)п[иі]н(?:-?\s?код\w{0,2})?(?!\w)"
+    r"|(?<!\w)पिन(?: ?कोड| ?नंबर)?(?!\w)|(?<!\w)PIN(?:-?koodi\w{0,2}|-?číslo)"
     r"|\bpasscode\b|\bpasskode\b"
 )
 _EASTERN = (
     r"(?:門禁|门禁|[开開]門|开门|大[门門]|[门門][锁鎖]|保[险險][箱柜]|取款|支付|[银銀]行卡|[锁鎖]屏|手[机機]|解[锁鎖]|[车車]库|[单單]元[门門])的?(?:密[码碼])"
     r"|暗証番号|暗証コード|(?:オートロック|キーボックス|金庫|玄関|ダイヤルロック|南京錠|宅配ボックス)の?(?:暗証)?(?:番号|コード)"
-    r"|(?:공동)?현관(?:문)? ?(?:비밀번호|비번)|도어락 ?(?:비밀번호|비번)|비번|핀 ?번호|카드 ?비밀번호|금고 ?(?:비밀번호|비번)"
+    r"|(?:공동)?현관(?:문)? ?(?:비밀번호|비번)|도어락 ?(?:비밀번호|비번)|비번|핀 ?번호"
+    r"|카드 ?비밀번호|금고 ?(?:비밀번호|비번)"
     r"|รหัส(?:ประตู|เซฟ|ตู้|เอทีเอ็ม)|mã (?:cửa|PIN|số két)|kode (?:pintu|gerbang|brankas|PIN)"
 )
 _DIGIT = r"[0-9\u0660-\u0669\u06f0-\u06f9]"
@@ -125,7 +133,7 @@ _ROOTS = ("ode", "PIN", "pin", "kod", "omb", "PUK", "Pin", "odi", "eypad", "ood"
 """One of them is in every name in ASCII: a short text is searched for them first."""
 
 _LITERALS = Literals([hint.encode() for hint in _HINTS])
-_EASTERN_HINTS = frozenset("密 暗証 番号 비번 핀 비밀번호 รหัส".split()) | {"mã "}
+_EASTERN_HINTS = frozenset(["密", "暗証", "番号", "비번", "핀", "비밀번호", "รหัส"]) | {"mã "}
 _LONGEST_NAME = 32
 _DIGITS_NEAR = re.compile(rf"[^\n]{{0,90}}?(?:{_DIGIT}{{4}}|[0-9][-#*A-ZА-Я][0-9])")
 

@@ -146,7 +146,8 @@ _JOINED = re.compile(
     r"(?:[:=→➜➡⇒>՝：]|[-–—]>?|\.{2,}"
     r"|\b(?:is|are|was|be|now|still|it['’]?s|ist|lautet|war|jetzt|nun|est"
     r"|sera|c['’]est|c['’]était|était|es|era|ahora|é|è|ora|adesso|agora|jest|to|teraz|je|er|är|nu"
-    r"|nå|on|van|este|acum|also|namely|nämlich|cioè|czyli|alltså|то есть|es decir|yw|waa|lithi|hija|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
+    r"|nå|on|van|este|acum|also|namely|nämlich|cioè|czyli|alltså|то есть|es decir|yw|waa"
+    r"|lithi|hija|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
     r"|هي|هو|היא|use|try|used|become|says|reads|dice|dit"
     r"|staat op|steht auf|gezet op|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
     r")[\"'`*«“„‚‘‹「『【:\s(]{0,4}\Z",
