@@ -68,8 +68,8 @@ _SCHEME = (
 _NAMED = re.compile(
     rf"(?P<name>{NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
-    rf"|[)）]?{VERB})(?P<scheme>{_SCHEME})?"
-    r"|(?<=bearer)(?: ?[\"'] ?[+.&] ?(?=[\"'])|\\ |%20"
+    rf"|[)）]?{VERB}|[\"'] (?=[\"']))(?P<scheme>{_SCHEME})?"
+    r"|(?<=bearer)(?:, (?=[\"'])| ?[\"'] ?[+.&] ?(?=[\"'])|\\ |%20"
     r"| (?:\{\w?\}|%[sv])[\"'](?:,|\.format\(| %)\s?\(?(?=[\"']))|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE}{{1,2}})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
@@ -84,7 +84,7 @@ _CALLED = re.compile(
 _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 """Calls and commands whose argument is a secret, and the name of OpenWeather's keys."""
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
+_UUID = re.compile(r"(?:[0-9]{4,8}-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _ID_BETWEEN = re.compile(
     r"\bids?\b|\bjti\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE
 )

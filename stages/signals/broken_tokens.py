@@ -44,10 +44,18 @@ _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?
 """A quote, and the sign of a program that joins strings or lines: `" +`, `' ||`, `" & _`, `",`."""
 
 _OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
+_TO_BUILDER = (
+    r"""["']\);?\r?\n[ \t]{0,40}(?:sb|buf|str|out|\w{0,20}(?:[bB]uilder|[bB]uffer|[tT]oken"
+    r"|[kK]ey))"""
+    r"""\.(?:append|write|concat|Append|Write|WriteString)\(["']"""
+)
+"""The next part is appended to a buffer: `sb.append("…");`."""
+
 _APPENDED = (
     r"""["'];?\r?\n[ \t]{0,40}(?:export )?[$@]?\w{1,40}"""
     r"""(?:(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?(?:\.\.|[+.&~]) ?)["']|=["']\$\{?\w{1,40}\}?)"""
     r"""|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40} ?\+= ?"""
+    rf"|{_TO_BUILDER}"
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
@@ -74,6 +82,7 @@ _LINE_BREAK = re.compile(
 _CONTINUED = re.compile(
     rf"""(?:{_CLOSE}| ?<br ?/?>|=0D=0A|[ \t]{{1,40}}\|| ?(?:-->|\*/))? ?[\\`^%]?=?\r?\Z"""
 )
+_BUILT = re.compile(_TO_BUILDER)
 _WEAK_BREAK = re.compile(r"""["'][^"']*[,(]|\r?\n[ \t]{0,6}[0-9]""")
 """What also stands between two values: items of a list, arguments, numbered lines."""
 
@@ -84,12 +93,12 @@ _LINE_OPEN = re.compile(r"""[ \t]{0,40}(?:\|[ \t]{1,40})?(?P<quote>["'])?""")
 _LONGEST_PREFIX = 80
 """Characters with which two lines begin alike."""
 
-_JOINT_SIGNS = {"q": "\"'`", "g": ">", "s": " ,+.&|~^<\\", ";": ";", "n": "\n", "r": "\r"}
+_JOINT_SIGNS = {"q": "\"'`", "g": ">", "s": " ,+.&|~^<\\", ";": ";", "n": "\n", "r": "\r", "p": ")"}
 _JOINT_MARKS = bytes(
     ord(next((mark for mark, some in _JOINT_SIGNS.items() if chr(byte) in some), "a"))
     for byte in range(256)
 )
-_JOINT = re.compile(rb"q(?:[gs]{0,4}(?:q|r?n[gs]{0,40}q)|;?r?n|s?g{1,2}s?[as]{1,60}r?n)")
+_JOINT = re.compile(rb"q(?:[gs]{0,4}(?:q|r?n[gs]{0,40}q)|(?:p?;)?r?n|s?g{1,2}s?[as]{1,60}r?n)")
 """Two strings with nothing but signs between, the end of a line that ends with a string, or one
 that is written to a file."""
 
@@ -287,7 +296,7 @@ def _join_parts(text: str, start: int, stop: int, kinds: Sequence[SecretKind]) -
             break
         if _SENTENCE_WORD.match(text, gap[1]):
             break
-        is_weak = _WEAK_BREAK.match(gap[0]) is not None
+        is_weak = _WEAK_BREAK.match(gap[0]) is not None and not _BUILT.match(gap[0])
         if is_weak and not is_list:
             is_list = _is_joined(text, start)
         goes_on = (is_list or not is_weak) and (not gap[2] or bool(_TOKEN_END.search(rest[0])))

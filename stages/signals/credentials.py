@@ -20,10 +20,12 @@ from collections.abc import Iterator, Sequence
 from stages.signals.assigned_secrets import find_assigned_secrets
 from stages.signals.azure_keys import find_azure_key, find_azure_token, find_broken_azure_key
 from stages.signals.broken_tokens import continue_lines, find_broken_tokens
+from stages.signals.entry_codes import find_entry_codes
 from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
+from stages.signals.quoted_printable import Decoded, is_quoted_printable
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (
     DISCORD_TOKEN,
@@ -57,6 +59,17 @@ _BEFORE = 20
 
 def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
+    spans = _find_all(text)
+    if "=3D" in text and is_quoted_printable(text):
+        decoded = Decoded(text)
+        for span in _find_all(decoded.text):
+            start, end = decoded.find_place(span.start, span.end)
+            spans.append(span._replace(start=start, end=end))
+    return drop_overlaps(spans) if len(spans) > 1 else spans
+
+
+def _find_all(text: str) -> list[Span]:
+    """Every secret as it is written in `text`, in any order."""
     encoded = text.encode("utf-8", "surrogatepass")
     triples = find_triples(encoded)
     spans = list(find_url_passwords(text))
@@ -111,10 +124,11 @@ def find_secrets(text: str) -> list[Span]:
     if "INSERT" in text or "insert" in text:
         spans += find_inserted_secrets(text)
     spans += find_named_passwords(text)
+    spans += find_entry_codes(text, triples)
     tag = make_tag("private_key")
     for places in (find_private_keys(text), find_key_arrays(text)):
         spans += [Span(*place, "private_key", tag) for place in places]
-    return drop_overlaps(spans) if len(spans) > 1 else spans
+    return spans
 
 
 def _find_runs(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from stages.signals.login_calls import read_argument
 from stages.signals.outputs import Span
 from stages.signals.secret_values import is_chosen_words, is_password
-from stages.signals.told_passwords import WEAK, rate, trim
+from stages.signals.told_passwords import SURE, WEAK, WORDY, rate, trim
 
 _PAIR = re.compile(r" / [\"'`*]{0,2}(?P<value>[!-~]{6,64})")
 _USER = re.compile(r"(?:\A|[\s\"'`*(：:,])[\"'`*]{0,2}[\w.@+-]{2,40}[\"'`*]{0,2}\Z")
@@ -58,20 +58,67 @@ def find_told_pairs(text: str) -> Iterator[Span]:
         slash = text.find(" / ", slash + 1)
 
 
-LIST_HINTS = ("creds", "credential", "logins", "passwords", "accounts", "zugangsdaten", "list: |")
-_HEADING = re.compile(r"[^\n:=;{}()]{0,40}:?[ \t]*\|?[ \t]*\r?\n")
+_LIST_HINTS = ("creds", "credential", "logins", "passwords", "accounts", "zugangsdaten", "list: |")
+_HEADING = re.compile(
+    r"[^\n:=;{}()]{0,40}(?:\([\w .,/-]{1,24}\))?:?[ \t]*\|?[ \t]*\r?\n(?:[ \t]*\r?\n)?"
+)
+_BLOCK = re.compile(r"(?:[\w.@+-]{2,60}[ \t]*\r?\n){1,3}(?P<value>[!-~]{8,64})[ \t]*(?:\r?\n|\Z)")
+"""A host and a user in lines of their own, and the password below them."""
+
 _ITEM = re.compile(
     r"[ \t]*(?:[-*\u2022]|[0-9]{1,2}[.)])?[ \t]*[\w.@+-]{2,40}"
     r"(?: (?:on|at|@|auf|sur|en) [\w.-]{2,40})?"
     r"(?::[ \t]{0,4}| / | - |[ \t]{2,12})(?P<value>[\"'`]?[!-~]{6,64})[ \t]*(?:\r?\n|\Z)"
 )
+_SIGNS_AND_CASES = re.compile(
+    r"(?=[^a-z]{0,20}[a-z])(?=[^A-Z]{0,20}[A-Z])(?=[^0-9]{0,20}[0-9])(?=\w{1,20}[!@#$%^&*+])[^:/\\]+\Z"
+)
 _MOST_ITEMS = 20
+
+_WITH = re.compile(
+    r"[^\n]{0,70}?[\w.@+-]{2,40}[\"'`”»]? (?:with|using|mit|avec|con|com|met|med)"
+    r" (?P<value>[\"'`“«„]?[!-~]{6,64})"
+)
+_OPENED_WITH = re.compile(r"\w+ it with (?P<value>[!-~]{6,64})", re.IGNORECASE)
+_ANSWERED = re.compile(
+    r"[^\n]{0,60}\n[^\n]{0,40}?\b(?:it['’]?s|try|use|should be) (?P<value>[!-~]{6,64})"
+)
+_SHAPES = {
+    **dict.fromkeys(("log in ", "login", "logged in ", "sign in ", "zugang", "anmeld"), _WITH),
+    **dict.fromkeys(("einlogg", "connexion", "connecte", "logga in", "inloggen", "entrar"), _WITH),
+    **dict.fromkeys(("open it with", "unlock it with", "decrypt it with"), _OPENED_WITH),
+    **dict.fromkeys(("extract it with", "unzip it with"), _OPENED_WITH),
+    **dict.fromkeys(("auth failed", "access denied", "can't log in", "can't login"), _ANSWERED),
+}
+"""Words about a login, and where its password is told without a word for passwords."""
+
+LIST_HINTS = (*_LIST_HINTS, *_SHAPES)
+
+
+def _find_login_words(text: str, place: int) -> Iterator[Span]:
+    """The password that a sentence about a login, or its answer, tells."""
+    start = text[place : place + 16].lower()
+    shape = next((_SHAPES[hint] for hint in _SHAPES if start.startswith(hint)), None)
+    told = shape.match(text, place) if shape is not None else None
+    if told is None:
+        return
+    begin, end = trim(text, *told.span("value"))
+    rating = rate(text[begin:end])
+    if rating == SURE or (shape is _OPENED_WITH and rating == WORDY):
+        yield Span(begin, end, "password", "<secret:password>")
 
 
 def find_listed_passwords(text: str, place: int) -> Iterator[Span]:
     """Passwords of the accounts that are listed below a heading at `place`, a line each."""
+    yield from _find_login_words(text, place)
     heading = _HEADING.match(text, place)
     if heading is None:
+        return
+    block = _BLOCK.match(text, heading.end())
+    if block is not None and (
+        rate(block["value"]) == SURE or _SIGNS_AND_CASES.match(block["value"])
+    ):
+        yield Span(*block.span("value"), "password", "<secret:password>")
         return
     is_chpasswd = text.startswith("list: |", place)
     end = heading.end()

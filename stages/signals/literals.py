@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Triples: TypeAlias = npt.NDArray[np.bool_]
 
-_SHORT = 200
+_SHORT = 40
 """Bytes of a text in which the searches themselves take less."""
 
 _ALWAYS = 1 << 16

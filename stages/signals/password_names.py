@@ -61,6 +61,10 @@ FOREIGN = (
     r"|كلمة (?:مرور|سر)|رمز (?:الواي|واي|وای|المرور)"
     r"|网络密钥|網路金鑰|(?<=[:>] )mima|(?<=[$ ])mima(?= ?=)"
     r"|код доступа|(?:cl[ée]|sleutel) (?:du |de )?(?:wi-?fi|wpa2?)(?= ?[:=])"
+    r"|loyniorð\w{0,2}|шифр[ауиом]{1,2}(?= (?:за|од|је|ми|ти))|تێپەڕەوشە\w{0,2}|وشەی نهێنی"
+    r"|پټنوم|kalmar sirri"
+    r"|[oọ]̀?r[oọ]̀? a[sṣ][ií]n[aà]|igama lok\w{4,10}|iphasiwedi|furaha sirta|erayga sirta|okwuntughe"
+    r"|passwuert|ger-tremen|facal-faire|teny miafina|ijambo ry[’']ibanga|kupu ?huna|wachtwurd"
     r"|code d['’]accès|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _OWNERS = (
@@ -90,6 +94,10 @@ _HINTS_OF_LANGUAGES = (
     "\0=kljuc|к=ключ |á=hálózati k|\0=klucz |ü=güvenlik a|\0=losenord|ð=aðgangsor|\0=pasvort|"
     "\0=modpas|\0=pasfhocal|õ=salasõna|к=кодов|ө=сырсөз|ү=серсүз|પ=પાસવર્ડ|ਪ=ਪਾਸਵਰਡ|പ=പാസ്|ಪ=ಪಾಸ್|"
     "ම=මුරපදය|የ=የይለፍ|ព=ពាក្យស|ລ=ລະຫັດ|စ=စကားဝှက်|ç=açar s|\0=cyfrinair|č=gesla|è=chiave|"
+    "ð=loyniorð|ш=шифр|پ=تێپەڕەوشە|و=وشەی نهێنی|پ=پټنوم|\0=kalmar sirri|ṣ=ọ̀rọ̀ aṣínà"
+    "|\0=oro asina|\0=igama lok|"
+    "\0=iphasiwedi|\0=furaha sirta|\0=erayga sirta|\0=okwuntughe|\0=passwuert|\0=ger-tremen|"
+    "\0=facal-faire|\0=teny miafina|\0=ijambo ry|\0=kupu huna|\0=wachtwurd|"
     "\0=chiave del wifi|ك=كلمة |ü=schlüssel |网=网络密钥|網=網路金鑰|码=mima"
 )
 LETTERS_OF_HINT: dict[str, set[str]] = {}

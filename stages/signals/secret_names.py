@@ -27,6 +27,7 @@ HINTS = (
         "fernet",
         "hmac",
         "login",
+        "comb-team",
     ),
     *("jeton", "schl", "clé", "cle", "clave", "chave", "chiave", "klucz", "klíč", "klic", "ключ"),
     *(
@@ -74,7 +75,7 @@ NAME = (
     rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
     r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_.-])salt|(?<=[_-])auth|(?<![a-z])auth(?==)"
     r"|bearer|authorization|jwt"
-    r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
+    r"|x-auth|comb-team|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
     r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"
     r"|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
 )
@@ -90,7 +91,8 @@ OTHER_TAIL = re.compile(
 SURE_NAME = re.compile(
     r"api[_ .-]?key|secret|(?:access|auth|api|bot|refresh|session|bearer|invalid|my)[ _-]?token"
     r"|[a-z]{2}[_-]tokens?\Z|(?-i:[a-z]Token\Z)|(?:cl[ée]|clave|chave|chiave|klucz|ключ"
-    r"|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен|withToken",
+    r"|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен"
+    r"|withToken|x-[a-z]{2,16}-(?:token|key)[\"']?[: ]",
     re.IGNORECASE,
 )
 VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")

@@ -310,7 +310,7 @@ _POINTED = re.compile(
 )
 """Three words or more that points join, all long: fields of programs mostly have a short one."""
 
-_WORD = re.compile(r"[^\W\d_][a-zß-ÿ]*")
+_WORD = re.compile(r"[^\W\d_][a-zß-ÿ\u0100-\u017f]*")
 _FEWEST_OF_A_WORD = 10
 _NO_PASSWORD = re.compile(
     r"required|optional|mandatory|string|text|number|integer|boolean|object|any|"
@@ -341,7 +341,7 @@ _NO_PASSWORD = re.compile(
 _NO_CHOICE = re.compile(
     r"(?:tion|ment|able|ible|ity|ive|ory|ance|ence|ically|ness|ation|ized|ised|ated|tted|pted"
     r"|cted)s?\Z"
-    r"|(?:lich|isch|keit|heit|ung|[ai]d[oa]|ect[oa]|ori[oa]|oire)e?[nrs]?\Z|mente\Z",
+    r"|(?:lich|isch|keit|heit|ung|[ai]d[oaă]|ect[oaă]|ori[oa]|oire|[ai]tă)e?[nrs]?\Z|mente\Z",
     re.IGNORECASE,
 )
 

@@ -23,12 +23,12 @@ from stages.signals.secret_values import is_placeholder, is_random
 _CHARACTER = r"(?:[A-Za-z0-9_~-]|%(?:2[BFbf]|3[Dd]))"
 _PART = re.compile(
     r"(?:[%&\\](?:(?<=%)(?:0[AD]|20)|(?<=\\)(?:[nrtz-]|u200[bd])|(?<=&)#?\w{2,12};))*+"
-    rf"(?P<part>{_CHARACTER}(?:{_CHARACTER}|\.){{7,}}=?)"
+    rf"(?P<part>(?:(?<=[\"'`])\.)?{_CHARACTER}(?:{_CHARACTER}|\.){{7,}}=?)"
 )
 _NAMES = re.compile(r"[\"']?\s?(?:[:=(]|<-)")
 """What follows a name: no part of a token."""
 
-_BEGIN = re.compile(rf"{_CHARACTER}+(?:[.:]{_CHARACTER}+)*")
+_BEGIN = re.compile(rf"{_CHARACTER}+(?:[.:]{_CHARACTER}+)*(?:\.(?=[\"'`]))?")
 _WEB_BEGIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){0,2}(?:\.(?!\.))?")
 _TOKEN_LIKE = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _FEWEST, _FEWEST_OF_PART, _MOST_PARTS = 12, 8, 4
@@ -45,7 +45,8 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}")
 _NOTHING = re.compile(
     r"(?:\\[nrtz-]|\\u200[bd]|%0[AD]|%20|</?\w[^<>\n]{0,60}>|&#?\w{2,12};|\([a-z ]{0,24}\)"
     r"|(?<=[\"' (+])[fbrLuN](?=[\"'])|(?<=[\"'])(?:s|sv|_s)\b|[^\w<:=/()|\t]|<(?!\w)"
-    r"|\|\||\|[ \t]*\n[ \t]*\|?|(?<=[\"'])\)|\((?=[@L]?[\"'])|(?<=\n)[ \t]{0,20}/[/*]{1,2}"
+    r"|\|\||\|[ \t]*\n[ \t]*(?:\|(?:[ \t]*(?:\([a-z ]{1,24}\)[ \t]*)?\|)?)?|(?<=[\"'])\)"
+    r"|\((?=[@L]?[\"'])|(?<=\n)[ \t]{0,20}/[/*]{1,2}"
     r"|(?<![^\W_])[A-Za-z_][\w.]{0,40}"
     r"(?:(?:\(|::?)(?=\s{0,20}(?:\w{1,16}, ?)?[@L]?[\"'])(?:\s{0,20}\w{1,16},)?|\(\)(?= ?[+&.]))"
     r"){1,80}+"
@@ -70,7 +71,7 @@ _PART_WORD = re.compile(
 
 _REST = re.compile(
     r"\b(?:then|and|plus|dann|danach|luego|poi|puis|daarna|sedan|deretter|sitten|potem|potom)\b"
-    r"|потом|затем|потім|接着|次に",
+    r"|потом|затем|потім|接着|次に|[和與与]|그리고",
     re.IGNORECASE,
 )
 _LONGEST_REMARK = 60

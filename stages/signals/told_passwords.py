@@ -20,6 +20,7 @@ from stages.signals.secret_values import (
     is_placeholder,
     is_strong_password,
 )
+from stages.signals.told_words import find_told_words
 
 _REACH, _REACH_BACK = 110, 60
 NONE, WEAK, WORDY, SURE = range(4)
@@ -41,7 +42,9 @@ _FOREIGN_SURE = re.compile(
     r"[^\W\d_]{3,20}[!@#$%^&*+=~?_.-][^\W_]{2,20}[!@#$%^&*+=~?]?"
     r"|[^\W\d_]{4,20}[0-9]{2,6}[!@#$%^&*+=?]"
 )
-_FOREIGN_WORDY = re.compile(r"[^\W\d_]{4,20}[_.-]?[0-9]{2,6}|[0-9]{2,6}[_.-]?[^\W\d_]{4,20}")
+_FOREIGN_WORDY = re.compile(
+    r"[^\W\d_]{3,16}[-_.][0-9]{1,4}[-_.][^\W\d_]{2,16}|[^\W\d_]{4,20}[_.-]?[0-9]{2,6}|[0-9]{2,6}[_.-]?[^\W\d_]{4,20}"
+)
 _EASTERN = re.compile(r"[\u3041-\u9fff\uac00-\ud7a3]{2,10}[0-9]{2,8}[!?#*@+&%]?[0-9]{0,6}")
 _OF_CHARACTERS = re.compile(
     r"半角|全角|英数|数字|文字|字母|字符|位|密[码碼]|パスワード|비밀번호|자리"
@@ -50,7 +53,7 @@ _NUMBER_FIRST = re.compile(
     r"(?!(?:19|20)[0-9]{2}-[a-z])[0-9]{2,4}[-_.]?[A-Za-z]{5,16}[0-9]{0,2}"
     r"|[0-9]{4}-[A-Za-z]{5,16}"
 )
-_LETTERS_AND_DIGITS = re.compile(r"(?=[a-z]{0,9}[0-9]{1,4}[a-z])[a-z0-9]{8,20}")
+_LETTERS_AND_DIGITS = re.compile(r"(?=[a-z]{0,12}[0-9]{1,4}[a-z])[a-z0-9]{8,20}")
 _DIGITS_INSIDE = re.compile(r"[a-z][0-9]+[a-z]|[0-9][a-z]+[0-9]")
 
 _OTHER = re.compile(
@@ -109,7 +112,9 @@ def _rate_foreign(value: str) -> int:
         return WORDY
     if value.isalnum():
         return WORDY if _FOREIGN_WORDY.fullmatch(value) else NONE
-    return SURE if _FOREIGN_SURE.fullmatch(value) else NONE
+    if _FOREIGN_SURE.fullmatch(value):
+        return SURE
+    return WORDY if _FOREIGN_WORDY.fullmatch(value) else NONE
 
 
 _BARRIER = re.compile(
@@ -141,7 +146,8 @@ _JOINED = re.compile(
     r"(?:[:=→➜➡⇒>՝：]|[-–—]>?|\.{2,}"
     r"|\b(?:is|are|was|be|now|still|it['’]?s|ist|lautet|war|jetzt|nun|est"
     r"|sera|c['’]est|c['’]était|était|es|era|ahora|é|è|ora|adesso|agora|jest|to|teraz|je|er|är|nu"
-    r"|nå|on|van|este|acum|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
+    r"|nå|on|van|este|acum|also|namely|nämlich|cioè|czyli|alltså|то есть|es decir|yw|waa"
+    r"|lithi|hija|е|є|це|это|теперь|сейчас|είναι|adalah|là|ay|ni|hai|är|yra|ir|və|olan"
     r"|هي|هو|היא|use|try|used|become|says|reads|dice|dit"
     r"|staat op|steht auf|gezet op|utilise|usa|nya|como|with|và|és)|(?:是|は|が|為|为|คือ)"
     r")[\"'`*«“„‚‘‹「『【:\s(]{0,4}\Z",
@@ -213,7 +219,7 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
             if rate(text[slice(*another)]) > WEAK:
                 yield Span(*another, "password", "<secret:password>")
         return
-    place = _find_before(text, start)
+    place = _find_before(text, start) or find_told_words(text, start, end)
     if place is not None:
         yield Span(*place, "password", "<secret:password>")
 
@@ -280,8 +286,12 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
         return True
     if _JOINED.search(between) or _CHANGED.search(between):
         return True
+    if between == " " and text[end - 1] in "는은" and _KOREAN_VERB.match(text, place[1]):
+        return True
     if is_verb:
         return False
+    if between == " (" and text.startswith(")", place[1]):
+        return _CAPITALS_JOINED.match(text, place[0]) is not None
     if rating == WEAK and not between.strip():
         return _WHOLE.match(text, place[1]) is not None
     is_quoted = text[place[0] - 1] in _PROSE_QUOTES
@@ -297,9 +307,11 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     )
 
 
+_CAPITALS_JOINED = re.compile(r"[A-Z][a-z]{2,16}[._!-][A-Z]?[a-z]{2,16}[._!-]?[0-9]{1,4}\W{0,2}\)")
+_KOREAN_VERB = re.compile(r"\s?(?:입니다|이에요|예요|이고|이며|임|이야|로)")
 _WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")
 _NAMED_AFTER = re.compile(
-    r"[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как"
+    r"\s?[\"'`*»”)]{0,3},? (?:for|when|as|als|como|comme|come|som|jako|как"
     r"|як|is|was|ist|war|c['’]est|est|es|era|é"
     r"|è|jest|je|er|är|--?(?=\s)|[–—←(])\s?[^\n.;]{0,30}\Z",
     re.IGNORECASE,
