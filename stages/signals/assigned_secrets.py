@@ -203,6 +203,7 @@ _PUBLIC_CALL = re.compile(
 )
 """What the pages of a site give to its analytics: everybody reads it there."""
 
+_PUBLIC_NAME = re.compile(r"pub(?:lic)?[ _-]?key\W{1,6}\Z", re.IGNORECASE)
 _AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/].{0,50}?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 _TWILIO_BEFORE = re.compile(r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}[\"']?[\s,:;=|]{1,4}[\"']?\Z")
@@ -227,7 +228,7 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     if (
         value is None
         or _CUT_TOKEN.match(value)
-        or value.startswith(PUBLISHED)
+        or value.startswith((*PUBLISHED, "//"))
         or NO_SECRET.match(value)
     ):
         return
@@ -324,7 +325,9 @@ def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
             return True
         comment = _NAMED_AFTER.match(text, start + len(value))
         return comment is not None and SURE_NAME.search(comment[0]) is not None
-    if _PUBLIC_CALL.search(text, max(0, start - 40), start):
+    if _PUBLIC_CALL.search(text, max(0, start - 40), start) or _PUBLIC_NAME.search(
+        text, max(0, start - 24), start
+    ):
         return False
     return _NAMED_AFTER.match(text, start + len(value)) is not None or (
         _NAMED_COLUMN.search(find_head(text, start)) is not None

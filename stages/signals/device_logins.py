@@ -101,6 +101,10 @@ DEVICE_SHAPES: dict[str, str] = {
     "key found! [ ": r"key found! \[ (?P<exact>[^\s\]]{8,63}) \]",
     "wpa psk: ": r"wpa psk: [\"'](?P<exact>[^\s\"']{8,63})[\"']",
     "<keymaterial>": r"<keymaterial>(?P<exact>[^<\s]{8,63})</",
+    "netz ": (
+        r"netz [\"„“][^\"“”\n]{2,32}[\"“”],? (?:schlüssel|passwort|kennwort|key):? "
+        r"(?P<loose>[^\s\"'<>,;]{8,63})"
+    ),
     "wlan": (
         r"wlan(?:[ -]?(?:netzwerk)?(?:schl(?:ü|ue)ssel|key|passwort|kennwort))[^\n:]{0,20}: ?"
         r"(?P<exact>[0-9]{4}(?: [0-9]{4}){3,4})(?![0-9])"
@@ -151,6 +155,8 @@ DEVICE_SHAPES: dict[str, str] = {
     'protect "': r"(?<=[.un])protect \"(?P<loose>[^\s\"]{6,64})\"",
     "validationkey=": rf"validationkey=[\"'](?P<exact>{_HEX})[\"']",
     "decryptionkey=": rf"decryptionkey=[\"'](?P<exact>{_HEX})[\"']",
+    "wandb login ": r"wandb login (?:--relogin )?(?P<exact>[0-9a-f]{40})(?!\w)",
+    "authtoken ": r"authtoken (?P<exact>(?=\w{0,40}[0-9])\w{40,52})(?!\w)",
     "pepper": rf"pepper\s?[=:]\s?[\"'](?P<exact>{_HEX})[\"']",
     "crypt": (
         r"crypt(?:['\"] ?=> ?\[\s{0,20}['\"]key['\"] ?=> ?['\"]|>\s{0,20}<key><!\[CDATA\[)"

@@ -21,12 +21,12 @@ from stages.signals.secret_values import is_placeholder, is_random
 PUBLISHED = (
     *EMULATOR_KEYS,
     *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"),
-    "wJalrXUtnFEMI",
+    *("wJalrXUtnFEMI", "key-3ax6xnjp29jd6fds4gc373sgvjxteol0"),
     "9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b",
     *("2YotnFZFEjr1zCsicMWpAA", "tGzv3JOkF0XG5Qx2TlKWIA", "mF_9.B5f-4.1JqM"),
 )
-"""Keys in the documentation of Microsoft, Stripe, Amazon and Django REST framework, in RFC 6749 and
-6750: everybody's."""
+"""Keys in the documentation of Microsoft, Stripe, Amazon, Mailgun and Django REST framework, in RFC
+6749 and 6750: everybody's."""
 
 WORD_BEGIN = (
     r"(?:(?<![A-Za-z0-9_-])|(?<=[=%]3D)|(?<=%2[027])|(?<=%3A)|(?<=\\[nrt])|(?<=\x1b\[[0-9]m))"
@@ -330,7 +330,7 @@ INNER_KINDS: tuple[SecretKind, ...] = (
     ),
     _inner(
         "sig=",
-        r"sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)",
+        r"sig=[A-Za-z0-9%+/]{43,70}(?:%3[Dd]|=)",
         r"(?<=[?&;])",
         lambda token: is_random(token[4:], 400),
     ),

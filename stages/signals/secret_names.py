@@ -89,7 +89,8 @@ OTHER_TAIL = re.compile(
     re.IGNORECASE,
 )
 SURE_NAME = re.compile(
-    r"api[_ .-]?key|secret|(?:access|auth|api|bot|refresh|session|bearer|invalid|my)[ _-]?token"
+    r"api[_ .-]?key|secret"
+    r"|(?:access|auth|api|bot|refresh|session|bearer|server|account|invalid|my)[ _-]?token"
     r"|[a-z]{2}[_-]tokens?\Z|(?-i:[a-z]Token\Z)|(?:cl[ée]|clave|chave|chiave|klucz|ключ"
     r"|schl[üu]ssel|sleutel)\W{1,2}(?:d\W|d[aei] |del )?API|jeton|令牌|トークン|токен"
     r"|withToken|x-[a-z]{2,16}-(?:token|key)[\"']?[: ]",

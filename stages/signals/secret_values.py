@@ -71,6 +71,11 @@ _CASES = re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]", re.DOTALL)
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _PREFIXED = re.compile(r"(?:[a-z]{2,10}[_-]){1,2}[0-9a-f]{32,64}(?:-[a-z]{2}[0-9]{1,2})?\Z")
 """The keys of some services: `key-…` of Mailgun, `whsec_…`, `…-us7` of Mailchimp."""
+_OF_TWO_PARTS = re.compile(
+    r"[0-9a-f]{32}\.[A-Za-z0-9]{16}\Z|[0-9]{8,12}\.[0-9a-f]{7}\.[0-9a-f]{32}\Z"
+)
+"""An id and a secret, as Zhipu and Instagram write them."""
+
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 _HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,6}/|(?:[a-z]+\.)*[a-z-]+\.[a-z]{2,4}\Z")
 _PARTS = re.compile(r"[^A-Za-z0-9+/]+")
@@ -96,7 +101,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _HASH = re.compile(
-    r"\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
+    r"(?:[\w.@-]{1,40}:)?\$(?:apr1|2[aby]|[156])\$|\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _NO_VALUE = re.compile(
     r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9]{3,4}-[A-Z]{4,}(?:-[A-Z]+)*\Z"
@@ -194,7 +199,7 @@ def looks_secret(value: str) -> bool:
     longest = max(_PARTS.split(value), key=len)
     if _HEX.match(value):
         return len(value) >= 32 and is_random(value, 300)
-    if _HEX.match(longest) and _PREFIXED.match(value):
+    if _HEX.match(longest) and (_PREFIXED.match(value) or _OF_TWO_PARTS.match(value)):
         return is_random(longest, 300)
     if len(longest) < 24:
         longest = _join_parts(value) or longest

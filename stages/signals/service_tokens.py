@@ -59,7 +59,7 @@ _FORMS = {
         ory_at_:43 ory_st_:32-43 ory_rt_:43 BSA:28 nk-:43 mfa.:80-90 AQ.Ab8:40-60 sk-cp-:60-140
         pa-:43 ptr_:43-44
     """,
-    "upper": "rpa_:40 NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
+    "upper": "GOOG1E:50-60 rpa_:40 NRAK-:27 NRRA-:40-44 API-:25-32 NRSP-:27-44 AGE-SECRET-KEY-1:58",
     "lower": "api-:28 cli-:28 oy2:43 rdme_:70 nb_:40 oauth::30",
     "base64": """
         ptr_:44 ATBB:36 dG9rOj:54-60 essu_:60-120
@@ -94,6 +94,9 @@ _TWO_PARTS = (
     ("ATCTT3", r"ATCTT3[A-Za-z0-9_-]{80,250}(?:=[0-9A-Fa-f]{8}|={0,2})"),
     ("rzp_live_", r"rzp_live_[A-Za-z0-9]{14}"),
     ("waka_", "waka_" + _UUID),
+    ("RGAPI-", "RGAPI-" + _UUID),
+    ("APP_USR-", r"APP_USR-[0-9]{10,16}-[0-9]{6}-[0-9a-f]{32}(?:__[A-Z_]{2,5}__)?-[0-9]{6,10}"),
+    ("AQE", r"AQE[A-Za-z0-9+/_-]{60,140}={0,2}-[A-Za-z0-9+/=_-]{12,24}"),
     ("HRKU-", r"HRKU-" + _UUID),
     ("access-", rf"access-(?:sandbox|development|production)-{_UUID}"),
     ("sdk-", r"sdk-" + _UUID),
