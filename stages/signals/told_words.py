@@ -34,7 +34,7 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 _OF_ARCHIVE = re.compile(
-    r"\b(?:un)?(?:zip|rar|pack)|archive?\b|archiv|extract|entpack|descompr|descompact|dézip|decompr|раcпак"
+    r"\b(?:un)?(?:zip|rar|pack)|archive?\b|archiv|extract|entpack|descompr|descompact|dézip|compress|decompr|раcпак"
     r"|архив|распаков|розпак|解[压壓]|解凍|압축|giải nén|فایل|زیپ|ضغط|rozpak|uitpak",
     re.IGNORECASE,
 )
