@@ -135,20 +135,30 @@ _HINTS = (
         "-code",
         "-Code",
         "rcode",
-        "Code d",
         " comb",
-        "Comb",
         "keypad",
         "Keypad",
         "Code ",
         "tcode",
-        "scode",
         "clave",
         "kood",
         "Kód",
         "şifre",
     ),
-    *("PIN", "PUK", " pin", "Pin", "asscode", "código", "codice", "Código", "Codice", "digicode"),
+    *(
+        "PIN",
+        "PUK",
+        " pin",
+        "Pincode",
+        "Pin-c",
+        "Pinkod",
+        "asscode",
+        "código",
+        "codice",
+        "Código",
+        "Codice",
+        "digicode",
+    ),
     *("Digicode", "kod", "Kod", "kód", "код", "Код", "пин", "Пин", "ПИН", "пін", "Пін", "ПІН"),
     *("κωδικ", "Κωδικ", "קוד", "كود", "رمز", "رقم", "पिन", "密", "暗証", "番号", "비번", "핀"),
     *("비밀번호", "รหัส", "mã ", "kode", "Kode", "提取", "访问", "訪問"),
@@ -159,7 +169,7 @@ _ROOTS = ("ode", "PIN", "pin", "kod", "omb", "PUK", "Pin", "odi", "eypad", "ood"
 _LITERALS = Literals([hint.encode() for hint in _HINTS])
 _EASTERN_HINTS = frozenset(["密", "暗証", "番号", "비번", "핀", "비밀번호", "รหัส"]) | {"mã "}
 _LONGEST_NAME = 32
-_DIGITS_NEAR = re.compile(rf"[^\n]{{0,90}}?(?:{_DIGIT}{{4}}|[0-9][-#*A-ZА-Я][0-9])")
+_DIGITS = re.compile(rf"{_DIGIT}(?:{_DIGIT}{{3}}|[-#*A-ZА-Я][0-9])|[0-9]{{2}}[#*A-ZА-Я][0-9]")
 
 
 def find_entry_codes(text: str, triples: Triples | None) -> Iterator[Span]:
@@ -186,7 +196,7 @@ def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:
         if match is not None and (hint != "asscode" or _is_of_meeting(text, place)):
             yield Span(*match.span("value"), "password", "<secret:password>")
             return
-    if not _DIGITS_NEAR.match(text, place):
+    if not _DIGITS.search(text, place, place + _LONGEST_TOLD):
         return
     shape = _TOLD_EASTERN if hint in _EASTERN_HINTS else _TOLD
     first, stop = max(0, place - _LONGEST_NAME), min(len(text), place + _LONGEST_TOLD)
