@@ -64,6 +64,7 @@ def find_secrets(text: str) -> list[Span]:
         decoded = Decoded(text)
         for span in _find_all(decoded.text):
             start, end = decoded.find_place(span.start, span.end)
+            spans = [one for one in spans if one.end <= start or end <= one.start]
             spans.append(span._replace(start=start, end=end))
     return drop_overlaps(spans) if len(spans) > 1 else spans
 

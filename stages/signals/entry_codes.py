@@ -17,7 +17,7 @@ from stages.signals.outputs import Span
 
 _PLACES = (
     "alarm|burglar|door|gate|garage|entry|entrance|building|lobby|lock|padlock|safe|vault|keypad"
-    r"|lock ?box|key ?box|key ?safe|elevator|lift|shed|locker|front|side|back|security system"
+    r"|lock ?box|key ?box|key ?safe|elevator|lift|shed|locker|security system"
     "|voicemail|unlock|mailbox|barrier|shutter|copier|printer"
 )
 _OF_DOOR_ROMANCE = (
@@ -31,15 +31,16 @@ _SECRET_CODE = (
     r"|\bcomb(?:o|ination) (?:to|for|of|on) (?:the|my|our|your|his|her)\b|\bkeypad\b"
     rf"|\bcode (?:to|for) (?:the|our|my|your) (?:[a-z]{{2,10}} )?(?:{_PLACES})\b"
     r"|\b(?:tür|haustür|tor|alarm|garagen|schloss|safe|tresor|zutritts|eingangs|schließfach|deur|poort|kluis|slot|garage"
-    r"|port|dörr|larm|dør|lås|nøkkelboks|nøgleboks|garasje|hoved)[ -]?(?:codes?|kod(?:en|e)?)\b"
+    r"|port|dörr|larm|dør|lås|nøkkelboks|nøgleboks|garasje|hoved)[ -]?(?:code|kod(?:en|e)?)\b"
     r"|\b(?:code|zahlenkombination|kombination) (?:für|zum|zur|vom|der|des|am|voor|van) "
     r"(?:die |den |das |de |het )?"
     r"(?:\w{0,10}(?:tür|tor|schloss|tresor|alarmanlage|garage|schlüsselbox|schranke|safe)|alarm|poort|deur"
     r"|kluis|sleutelkluis|voordeur|slot)\b"
-    r"|\b(?:code|c[óo]digo|codice|combinaison|combinación|combinação|combinazione)"
+    r"|\b(?:code|clave|c[óo]digo|codice|combinaison|combinación|combinação|combinazione)"
     rf" (?:d[aeiou]l{{0,2}} ?(?:la |l['’]|l[ao]s? )?|dell[ao'’] ?|d['’]|da |do |pour |para "
     rf"|per )(?:la |le |el |o |a |il |l['’])?{_OF_DOOR_ROMANCE}\b"
-    r"|\bkod(?:en|e)? (?:till?|do|k|ke|na|od|za|pro) (?:\w{2,12} )?\w{0,8}(?:bram|drzwi"
+    r"|(?:\b|(?<=adgangs))k[oó]d(?:en|e)? (?:till?|do|k|ke|na|od|za"
+    r"|pro) (?:\w{2,12} )?\w{0,8}(?:bram|drzwi"
     r"|domofon|furtk|sejf|alarm|garaż|klatk|szaf"
     r"|brán|branc|dveř|dver|trezor|vrat|vhod|port|dør|dörr|lås|boks|hytt|skåp|skab|garag|garas|sykkel|cykel|kjeller|källar)\w{0,8}"
     r"|\b(?:kapu|bejárati|ajtó|széf|riasztó)\w{0,6} ?kód\w{0,3}\b|\bdigicode\b"
@@ -48,7 +49,7 @@ _SECRET_CODE = (
     r"|сейф|сигнализац|калитк|ворот|замк"
     r"|під[’']їзд|хвіртк|шлагбаум|парадн|вход|врат|камер)\w{0,6}"
     r"|\bκωδικός (?:της |του )?(?:πόρτας|εισόδου|συναγερμού|θυρο\w{3,8}|χρηματοκ\w{3,8})"
-    r"|(?<!\w)קוד (?:ה?כניסה|לדלת|לשער|הדלת|השער|לכספת|הכספת|לאזעקה|האזעקה|לבניין)"
+    r"|(?<!\w)ה?קוד (?:ה?כניסה|לדלת|לשער|הדלת|השער|לכספת|הכספת|לאזעקה|האזעקה|לבניין)"
     r"|(?:كود|رمز|رقم) (?:الباب|البوابة|الخزنة|الدخول|العمارة|المدخل)|الرقم السري|कोड"
 )
 _PIN = (
@@ -71,7 +72,7 @@ _EASTERN = (
 _DIGIT = r"[0-9\u0660-\u0669\u06f0-\u06f9]"
 _VALUE = (
     r"(?<![A-Za-z0-9_.,/+€$£-])[\"'`«“„「『*]{0,2}"
-    rf"(?P<value>(?-i:[A-ZА-Я]?{_DIGIT}{{4,8}}[A-DА-Г]?|[0-9]{{1,3}}[A-ZА-Я][0-9]{{3,5}}"
+    rf"(?P<value>(?-i:[A-ZА-Я]?{_DIGIT}{{4,8}}[A-HА-Г]?|[0-9]{{1,3}}[A-ZА-Я][0-9]{{2,5}}"
     r"|[0-9](?:-[0-9]){3,5}|[0-9]{1,2}(?:-[0-9]{1,2}){2}|[0-9]{1,4}[#*][0-9]{2,6})[#*]?)"
     r"(?![A-Za-z0-9_%/+€$£°]|[-.,:][0-9]"
     r"| ?(?:%|€|(?:kr|euros?|usd|m[lm]|kg|ft|people|characters|digits|lines|pages)\b))"
@@ -87,7 +88,7 @@ _JOINT = (
 )
 _TOLD = re.compile(
     rf"(?P<name>(?P<code>{_SECRET_CODE})|(?P<pin>{_PIN}))"
-    rf"(?:{_WORDS}(?P<joint>{_JOINT})\s{{1,2}}|(?P<near>[:=：]|(?: [^\W\d_]{{2,14}})?\s"
+    rf"(?:{_WORDS}(?P<joint>{_JOINT})\s{{1,2}}|(?P<near>[:=：]|(?: [^\W\d_]{{1,14}}){{0,2}}\s"
     rf"| [^\n.!?;:0-9]{{2,40}}, )){_VALUE}",
     re.IGNORECASE,
 )
@@ -116,26 +117,59 @@ _OF_SECRET = re.compile(
 )
 """What tells six digits from a postal code of India, which is called PIN as well."""
 
+_OF_HARDWARE = re.compile(
+    r"\b(?:gpio|diode|leds?|arduino|fpga|connector|mcu|board|header|const|int|define|static|var|let"
+    r"|socket|cpu|jumper)\b",
+    re.IGNORECASE,
+)
 _POSTAL = re.compile(r"[1-9][0-9]{5}\Z")
+_FEWEST_DIGITS = 4
 _COUNTED = "01234567890 09876543210"
 _YEAR = re.compile(r"(?:19[0-9]{2}|20[0-3][0-9])\Z")
 _CLAUSE_END = re.compile(
     r"[\"'`»”」』*]{0,2}(?:\s*\Z|\s*\n|[,.;!)，。、]|\s[-–—]|\s{2}|\s?[^\x00-\u024f])"
 )
 _HINTS = (
-    *(" code", "-code", "-Code", "rcode", "Code d", " comb", "Comb", "keypad", "Keypad"),
-    *("PIN", "PUK", " pin", "Pin", "asscode", "código", "codice", "Código", "Codice", "digicode"),
+    *(
+        " code",
+        "-code",
+        "-Code",
+        "rcode",
+        " comb",
+        "keypad",
+        "Keypad",
+        "Code ",
+        "tcode",
+        "clave",
+        "kood",
+        "Kód",
+        "şifre",
+    ),
+    *(
+        "PIN",
+        "PUK",
+        " pin",
+        "Pincode",
+        "Pin-c",
+        "Pinkod",
+        "asscode",
+        "código",
+        "codice",
+        "Código",
+        "Codice",
+        "digicode",
+    ),
     *("Digicode", "kod", "Kod", "kód", "код", "Код", "пин", "Пин", "ПИН", "пін", "Пін", "ПІН"),
     *("κωδικ", "Κωδικ", "קוד", "كود", "رمز", "رقم", "पिन", "密", "暗証", "番号", "비번", "핀"),
     *("비밀번호", "รหัส", "mã ", "kode", "Kode", "提取", "访问", "訪問"),
 )
-_ROOTS = ("ode", "PIN", "pin", "kod", "omb", "PUK", "Pin", "odi", "eypad", "ood")
+_ROOTS = ("ode", "PIN", "pin", "kod", "omb", "PUK", "Pin", "odi", "eypad", "ood", "Kod", "clave")
 """One of them is in every name in ASCII: a short text is searched for them first."""
 
 _LITERALS = Literals([hint.encode() for hint in _HINTS])
 _EASTERN_HINTS = frozenset(["密", "暗証", "番号", "비번", "핀", "비밀번호", "รหัส"]) | {"mã "}
 _LONGEST_NAME = 32
-_DIGITS_NEAR = re.compile(rf"[^\n]{{0,90}}?(?:{_DIGIT}{{4}}|[0-9][-#*A-ZА-Я][0-9])")
+_DIGITS = re.compile(rf"{_DIGIT}(?:{_DIGIT}{{3}}|[-#*A-ZА-Я][0-9])|[0-9]{{2}}[#*A-ZА-Я][0-9]")
 
 
 def find_entry_codes(text: str, triples: Triples | None) -> Iterator[Span]:
@@ -162,7 +196,7 @@ def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:
         if match is not None and (hint != "asscode" or _is_of_meeting(text, place)):
             yield Span(*match.span("value"), "password", "<secret:password>")
             return
-    if not _DIGITS_NEAR.match(text, place):
+    if not _DIGITS.search(text, place, place + _LONGEST_TOLD):
         return
     shape = _TOLD_EASTERN if hint in _EASTERN_HINTS else _TOLD
     first, stop = max(0, place - _LONGEST_NAME), min(len(text), place + _LONGEST_TOLD)
@@ -181,8 +215,13 @@ def _is_of_meeting(text: str, place: int) -> bool:
 
 def _is_code(value: str) -> bool:
     """Whether a number is drawn, and no year."""
-    digits = value.strip("#*")
-    return len(set(digits)) > 1 and digits not in _COUNTED and not _YEAR.match(value)
+    digits = "".join(filter(str.isdecimal, value))
+    return (
+        len(digits) >= _FEWEST_DIGITS
+        and len(set(digits)) > 1
+        and digits not in _COUNTED
+        and not _YEAR.match(value)
+    )
 
 
 def _is_joined(text: str, told: re.Match[str]) -> bool:
@@ -191,6 +230,12 @@ def _is_joined(text: str, told: re.Match[str]) -> bool:
     if told["near"] is not None:
         is_remark = told["near"].endswith(", ")
         if (is_remark and told["pin"] is None) or not _CLAUSE_END.match(text, end):
+            return False
+    if told["pin"] is not None:
+        near = (told["near"] or "").strip()
+        if near.isascii() and near.replace(" ", "").isalpha():
+            return False
+        if _OF_HARDWARE.search(text, max(0, told.start() - 40), end):
             return False
     if "-" in value and told["code"] is None:
         return False

@@ -84,7 +84,9 @@ _ANSWERED = re.compile(
     r"[^\n]{0,60}\n[^\n]{0,40}?\b(?:it['’]?s|try|use|should be) (?P<value>[!-~]{6,64})"
 )
 _SHAPES = {
-    **dict.fromkeys(("log in ", "login", "logged in ", "sign in ", "zugang", "anmeld"), _WITH),
+    **dict.fromkeys(
+        ("log in ", "log into ", "login", "logged in ", "sign in ", "zugang", "anmeld"), _WITH
+    ),
     **dict.fromkeys(("einlogg", "connexion", "connecte", "logga in", "inloggen", "entrar"), _WITH),
     **dict.fromkeys(("open it with", "unlock it with", "decrypt it with"), _OPENED_WITH),
     **dict.fromkeys(("extract it with", "unzip it with"), _OPENED_WITH),

@@ -34,7 +34,8 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 _OF_ARCHIVE = re.compile(
-    r"\b(?:un)?(?:zip|rar|pack)|archive?\b|archiv|extract|entpack|descompr|descompact|dézip|decompr|распак"
+    r"\b(?:un)?(?:zip|rar|pack)|archive?\b|archiv|extract|entpack|descompr|descompact"
+    r"|dézip|compress|decompr|распак"
     r"|архив|распаков|розпак|解[压壓]|解凍|압축|giải nén|فایل|زیپ|ضغط|rozpak|uitpak",
     re.IGNORECASE,
 )
