@@ -122,7 +122,7 @@ _ALGORITHM = re.compile(
 """Names of algorithms and standards, which stand beside the word as values do."""
 
 _CALL = re.compile(
-    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A[A-Za-z_]\w*\((?![^()\s]*[^\w()\s.,$\"'][^()\s]*\Z)|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A(?!\w{0,16}[0-9]\w{0,16}\([^()\s]*[^\w()\s.,$\"'][^()\s]*\Z)[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
     r"|=>|\w\w::|</|/>|\w==\w"
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
