@@ -14,6 +14,7 @@ matched has a bounded length.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +26,6 @@ from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
-from stages.signals.quoted_printable import Decoded, is_quoted_printable
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (
     DISCORD_TOKEN,
@@ -57,11 +57,44 @@ _BEFORE = 20
 """Characters before a run in which a literal may begin: no run holds the points of `dp.st.`."""
 
 
+_ENCODED = re.compile(r"=(?:\r?\n|3D|20)")
+"""What a mail in quoted-printable (RFC 2045, 6.7) writes for the end of a line, `=` and a blank."""
+
+
+class _Decoded:
+    """A text in quoted-printable: what it says, and where that stands.
+
+    Mail programs break lines with `=` and write `=` itself as `=3D`, also within passwords.
+    """
+
+    def __init__(self, encoded: str):
+        pieces, end, size = list[str](), 0, 0
+        self._begins, self._places = list[int](), list[int]()
+        for match in (*_ENCODED.finditer(encoded), None):
+            place = match.start() if match else len(encoded)
+            sign = {"=3D": "=", "=20": " "}.get(match[0], "") if match else ""
+            for piece, begin in ((encoded[end:place], end), (sign, place)):
+                self._begins.append(size)
+                self._places.append(begin)
+                pieces.append(piece)
+                size += len(piece)
+            end = match.end() if match else place
+        self.text = "".join(pieces)
+
+    def find_place(self, start: int, end: int) -> tuple[int, int]:
+        """Where the characters [start, end) of the decoded text are in the encoded one."""
+        return self._find(start), self._find(end - 1) + 1
+
+    def _find(self, place: int) -> int:
+        piece = bisect_right(self._begins, place) - 1
+        return self._places[piece] + place - self._begins[piece]
+
+
 def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
     spans = _find_all(text)
-    if "=3D" in text and is_quoted_printable(text):
-        decoded = Decoded(text)
+    if "=3D" in text and "=\n" in text.replace("\r", ""):
+        decoded = _Decoded(text)
         for span in _find_all(decoded.text):
             start, end = decoded.find_place(span.start, span.end)
             spans = [one for one in spans if one.end <= start or end <= one.start]

@@ -86,13 +86,13 @@ _JOINT = (
     r"|skift|zmien|změn|zmen|измен|смен|помен|змін)\w{0,8}"
     r" (?:to|auf|in|zu|naar|a|en|para|pour|till|til|na|на)|[:=：→–—]|->|\s-)"
 )
-_TOLD = re.compile(
+_SHAPE = re.compile(
     rf"(?P<name>(?P<code>{_SECRET_CODE})|(?P<pin>{_PIN}))"
     rf"(?:{_WORDS}(?P<joint>{_JOINT})\s{{1,2}}|(?P<near>[:=：]|(?: [^\W\d_]{{1,14}}){{0,2}}\s"
     rf"| [^\n.!?;:0-9]{{2,40}}, )){_VALUE}",
     re.IGNORECASE,
 )
-_TOLD_EASTERN = re.compile(
+_EASTERN_SHAPE = re.compile(
     rf"(?P<name>{_EASTERN})\s?(?:[:：=]|は|が|是|为|為|係|改成了?|改[为為]|를|을|[은는이가]|คือ|là|adalah)?\s?{_VALUE}",
     re.IGNORECASE,
 )
@@ -109,7 +109,7 @@ _OF_LETTERS = {"asscode": _MEETING_CODE, **dict.fromkeys(("提取", "访问", "�
 """Codes with letters: of a meeting by video, and of a file that is shared at Baidu."""
 
 _MEETING = re.compile(r"zoom|meeting|webinar|webex|teams|lecture|jitsi", re.IGNORECASE)
-_LONGEST_TOLD = 140
+_LONGEST = 140
 _OF_SECRET = re.compile(
     r"\b(?:my|your|our|his|her|their|card|phone|i?pad|iphone|door|sim|alarm|bank|app|atm|gate"
     r"|tablet|unlock\w*|passcode)\b|(?-i:PUK)",
@@ -196,16 +196,16 @@ def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:
         if match is not None and (hint != "asscode" or _is_of_meeting(text, place)):
             yield Span(*match.span("value"), "password", "<secret:password>")
             return
-    if not _DIGITS.search(text, place, place + _LONGEST_TOLD):
+    if not _DIGITS.search(text, place, place + _LONGEST):
         return
-    shape = _TOLD_EASTERN if hint in _EASTERN_HINTS else _TOLD
-    first, stop = max(0, place - _LONGEST_NAME), min(len(text), place + _LONGEST_TOLD)
-    for told in shape.finditer(text, first, stop):
-        if told.start() > place + 1:
+    shape = _EASTERN_SHAPE if hint in _EASTERN_HINTS else _SHAPE
+    first, stop = max(0, place - _LONGEST_NAME), min(len(text), place + _LONGEST)
+    for match in shape.finditer(text, first, stop):
+        if match.start() > place + 1:
             return
-        is_sure = shape is _TOLD_EASTERN or _is_joined(text, told)
-        if told.end("name") > place and is_sure and _is_code(told["value"]):
-            yield Span(*told.span("value"), "password", "<secret:password>")
+        is_sure = shape is _EASTERN_SHAPE or _is_joined(text, match)
+        if match.end("name") > place and is_sure and _is_code(match["value"]):
+            yield Span(*match.span("value"), "password", "<secret:password>")
 
 
 def _is_of_meeting(text: str, place: int) -> bool:
@@ -224,23 +224,23 @@ def _is_code(value: str) -> bool:
     )
 
 
-def _is_joined(text: str, told: re.Match[str]) -> bool:
+def _is_joined(text: str, match: re.Match[str]) -> bool:
     """Whether what joins a name to a number leaves no other reading."""
-    value, end = told["value"], told.end("value")
-    if told["near"] is not None:
-        is_remark = told["near"].endswith(", ")
-        if (is_remark and told["pin"] is None) or not _CLAUSE_END.match(text, end):
+    value, end = match["value"], match.end("value")
+    if match["near"] is not None:
+        is_remark = match["near"].endswith(", ")
+        if (is_remark and match["pin"] is None) or not _CLAUSE_END.match(text, end):
             return False
-    if told["pin"] is not None:
-        near = (told["near"] or "").strip()
+    if match["pin"] is not None:
+        near = (match["near"] or "").strip()
         if near.isascii() and near.replace(" ", "").isalpha():
             return False
-        if _OF_HARDWARE.search(text, max(0, told.start() - 40), end):
+        if _OF_HARDWARE.search(text, max(0, match.start() - 40), end):
             return False
-    if "-" in value and told["code"] is None:
+    if "-" in value and match["code"] is None:
         return False
-    if told["pin"] is not None and _POSTAL.match(value):
-        line = text[max(0, told.start() - 40) : told.start("value")]
+    if match["pin"] is not None and _POSTAL.match(value):
+        line = text[max(0, match.start() - 40) : match.start("value")]
         return _OF_SECRET.search(line) is not None
     return True
 

@@ -22,7 +22,7 @@ from stages.signals.phone_words import (
 _REACH = 60
 """Characters between two numbers that one word names."""
 
-_LISTED = re.compile(
+_LIST_ITEM = re.compile(
     r"[,;]?\r?\n[ \t]{0,8}(?:[-*•+]|\(?[0-9]{1,2}[.)])?[ \t]{0,4}"
     r"(?![^\n0-9]{0,60}(?:num|nr|n[°º]|regist|code|kod|konto|account|compte|ref|tax|vat|mwst|serial|\bid\b))"
     r"[^\W\d_][^\n0-9:<>=@$€£]{2,68}[ \t]",
@@ -88,7 +88,7 @@ def is_in_list(text: str, start: int, end: int, previous: int) -> bool:
     """Whether a number ends a line of a list, as the one before it does; its plan must allow it."""
     return (
         0 <= previous < start <= previous + 80
-        and _LISTED.fullmatch(text, previous, start) is not None
+        and _LIST_ITEM.fullmatch(text, previous, start) is not None
         and _LINE_END.match(text, end) is not None
     )
 

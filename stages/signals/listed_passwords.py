@@ -101,10 +101,10 @@ def _find_login_words(text: str, place: int) -> Iterator[Span]:
     """The password that a sentence about a login, or its answer, tells."""
     start = text[place : place + 16].lower()
     shape = next((_SHAPES[hint] for hint in _SHAPES if start.startswith(hint)), None)
-    told = shape.match(text, place) if shape is not None else None
-    if told is None:
+    match = shape.match(text, place) if shape is not None else None
+    if match is None:
         return
-    begin, end = trim(text, *told.span("value"))
+    begin, end = trim(text, *match.span("value"))
     rating = rate(text[begin:end])
     if rating == SURE or (shape is _OPENED_WITH and rating == WORDY):
         yield Span(begin, end, "password", "<secret:password>")

@@ -27,7 +27,7 @@ _JOINT = (
 )
 _JOINED_WORDS = r"[^\W\d_]{2,16}(?:[-_.][^\W\d_]{1,16}|[-_.][0-9]{1,4}){1,5}"
 _SITE = r"(?:www\.)?[a-z0-9-]{2,30}(?:\.[a-z0-9-]{2,24}){1,2}"
-_TOLD = re.compile(
+_SHAPE = re.compile(
     rf"{_JOINT}[\"'`«“„「*]{{0,2}}(?:(?P<site>{_SITE})|(?P<words>{_JOINED_WORDS}))"
     r"(?=[\"'`»”」*]{0,2}(?:[.!,;。，]?(?:\s*\n|\s*\Z)|[.,;]? [(–—-]|, |。|[^\x00-\u024f]"
     r"| [^\x00-\u024f]| ya\b))",
@@ -50,19 +50,19 @@ _FEWEST_LETTERS = 9
 
 def find_told_words(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The place of joined words, or of a site, that the name in [start, end) is told to have."""
-    told = _TOLD.match(text, end, end + _LONGEST)
-    if told is None:
+    match = _SHAPE.match(text, end, end + _LONGEST)
+    if match is None:
         return None
-    around = text[max(0, start - _BEFORE) : told.start("words" if told["words"] else "site")]
+    around = text[max(0, start - _BEFORE) : match.start("words" if match["words"] else "site")]
     of_archive = _OF_ARCHIVE.search(around) is not None
     for group in ("site", "words"):
-        value = told[group]
+        value = match[group]
         if value is None:
             continue
         if group == "site" and of_archive and "." in value:
-            return told.span(group)
+            return match.span(group)
         if of_archive or _OF_NETWORK.search(around) or _is_foreign(text, start):
-            place = told.span(group)
+            place = match.span(group)
             if _are_words(value):
                 return place
     return None
