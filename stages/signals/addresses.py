@@ -91,9 +91,10 @@ _ACCOUNT_LINE = re.compile(r"[\w.-]{1,32}:[x*!]{0,2}:[0-9]{1,10}:[0-9]{1,10}:")
 _SLOT_AFTER = re.compile(r" ?<-|\$\w|\[\[")
 """Slots of R's objects: `object@slot.name <- 1`."""
 
-_HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))@\Z|\bacct:\Z")
-"""`@ann@instance` names an account of the Fediverse, and so does `acct:`."""
+_HANDLE_BEFORE = re.compile(r"(?:\A|(?<![\w.%+-]))[@!]\Z|\bacct:\Z")
+"""`@ann@instance` and `!group@instance` are of the Fediverse, and so is what `acct:` names."""
 
+_SLOT_BEFORE = re.compile(r"@\w{1,30}\$\Z")
 _OF_MESSENGER = re.compile(r"[0-9]{8,15}@(?:c\.us|s\.whatsapp\.net)")
 """A telephone number, as WhatsApp addresses it."""
 
@@ -143,6 +144,8 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
         ):
             continue
         if _ALGORITHM.fullmatch(text, start, end) and not _MAIL_OF_PROJECT.match(text, start):
+            continue
+        if _SLOT_BEFORE.search(text, max(0, start - 32), start):
             continue
         if _OF_MESSENGER.fullmatch(text, start, end):
             continue

@@ -13,6 +13,7 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 
+from stages.signals.broken_tokens import join_lines
 from stages.signals.named_values import (
     ARGUMENT,
     ASSIGNS,
@@ -57,7 +58,7 @@ _SERVICE = (
 """Whole words: a value before is none, so a search does not try each part of it as one."""
 
 _SCHEME = (
-    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate"
+    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT|OAuth2?|SSWS|GenieKey|Splunk|Negotiate|NTLM"
     r"|Client-ID|Bot|KakaoAK|DPoP|Session|EndpointKey|DeepL-Auth-Key|Klaviyo-API-Key"
     r"|GoogleLogin auth=|Discogs token="
     r"|Zoho-oauthtoken|PVEAPIToken=[\w.@!-]{1,60}=)(?:(?:\\?\s|&nbsp;|%20|\+){1,2}|(?<==))(?:"
@@ -140,6 +141,9 @@ _FEWEST_OF_AZURE = 32
 
 
 _FEWEST_QUOTED, _FEWEST_BARE = 16, 20
+_LONGEST_PART = 32
+"""Characters of the first part of a secret that may be none without the others."""
+
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(
@@ -244,6 +248,11 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     if is_hinted and _HTTPIE_BEFORE.search(before) and is_opaque(value):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
         return
+    if is_hinted and len(value) < _LONGEST_PART:
+        rest, end = join_lines(text, first + len(value))
+        if rest and looks_secret(value + rest) and _is_named(text, first, value + rest, hints):
+            yield Span(first, end, "assigned", "<secret:assigned>")
+            return
     if not looks_secret(value):
         if (_BEARER_BEFORE.search(before[-_LONGEST_BASIC:]) and is_opaque(value)) or (
             is_hinted and _is_short_or_uuid(text, first, value, hints)

@@ -18,13 +18,14 @@ from stages.signals.outputs import Span, to_character_offsets
 from stages.signals.secret_kinds import (
     DISCORD_TOKEN,
     INNER_KINDS,
+    PUBLISHED,
     SECRET_KINDS,
     SecretKind,
     is_in_run,
     make_tag,
     match_kind,
 )
-from stages.signals.secret_values import is_placeholder
+from stages.signals.secret_values import is_placeholder, is_random
 from stages.signals.service_tokens import SERVICE_TOKENS
 
 _LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ,)", "a": ".", "s": "&<>^|%`*"}
@@ -43,7 +44,7 @@ _LINE_END = re.compile(rb"n(?:(?:qaaqaaq)?[qa]{0,4}?|[qa]{0,3}s[qas]{0,14}?)aaaa
 _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?[_\\&]?"""
 """A quote, and the sign of a program that joins strings or lines: `" +`, `' ||`, `" & _`, `",`."""
 
-_OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?["']"""
+_OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?[rRbBuUL]?["']"""
 _TO_BUILDER = (
     r"""["']\);?\r?\n[ \t]{0,40}(?:sb|buf|str|out|\w{0,20}(?:[bB]uilder|[bB]uffer|[tT]oken"
     r"|[kK]ey))"""
@@ -54,19 +55,20 @@ _TO_BUILDER = (
 _APPENDED = (
     r"""["'];?\r?\n[ \t]{0,40}(?:export )?[$@]?\w{1,40}"""
     r"""(?:(?: ?[+.|&]= ?| ?= ?[$@]?\w{1,40} ?(?:\.\.|[+.&~]) ?)["']|=["']\$\{?\w{1,40}\}?)"""
-    r"""|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40} ?\+= ?"""
+    r"""|;?\r?\n[ \t]{0,40}(?:export )?\w{1,40} ?\+= ?|["']; \w{1,40} ?[+.]= ?["']"""
     rf"|{_TO_BUILDER}"
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
 _WITHIN_LINE = r"""["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
 _UNSEEN = (
-    r"(?:<wbr ?/?>|&(?:shy|#(?:173|8203|1[03]|x(?:200[Bb]|[Aa]?[Dd]|[Aa]))|ZeroWidthSpace"
-    r"|NewLine);|\\u200[bB]|\\-|\\allowbreak(?:\{\}| )?|[\u00ad\u200b\u2060])+"
+    r"(?:<wbr ?/?>|</span><span[^<>\n]{0,40}>"
+    r"|&(?:shy|#(?:173|8203|1[03]|x(?:200[Bb]|[Aa]?[Dd]|[Aa]))|ZeroWidthSpace"
+    r"|NewLine);|\\u200[bB]|\\-|\\allowbreak(?:\{\}| )?|[\u00ad\u200b\u2060])+(?:(?<=\u00ad)\r?\n)?"
 )
 _UNSEEN_MARKS = bytes(ord("u" if byte in b"<&\\\xc2\xe2" else " ") for byte in range(256))
 _UNSEEN_SIGN = re.compile(
-    rb"<w?br|&(?:shy|#|Zero|NewL)|\\(?:(?:r\\)?n|u200|-|allow)"
+    rb"<w?br|</span><s|&(?:shy|#|Zero|NewL)|\\(?:(?:r\\)?n|u200|-|allow)"
     rb"|\xc2\xad|\xe2\x80\x8b|\xe2\x81\xa0"  # in UTF-8
 )
 """Where a page may break a word, and the end of a line in a string: beside `<br>`."""
@@ -75,8 +77,8 @@ _REDIRECTED = r"""["'] ?>{1,2} ?[\w./~$-]{1,60}\r?\n[ \t]{0,40}(?:echo|printf) (
 """The next part is appended to a file: `echo -n "…" > token`, `echo -n "…" >> token`."""
 
 _LINE_BREAK = re.compile(
-    rf"""{_APPENDED}|{_REDIRECTED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n|"""
-    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>|=0D=0A)?[=\\`^%]?\r?\n"""
+    rf"""{_APPENDED}|{_REDIRECTED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n(?:\\\r?\n)?|"""
+    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>|=0D=0A)? ?[=\\`^%]?\r?\n"""
     r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
 )
 _CONTINUED = re.compile(
@@ -98,7 +100,7 @@ _JOINT_MARKS = bytes(
     ord(next((mark for mark, some in _JOINT_SIGNS.items() if chr(byte) in some), "a"))
     for byte in range(256)
 )
-_JOINT = re.compile(rb"q(?:[gs]{0,4}(?:q|r?n[gs]{0,40}q)|(?:p?;)?r?n|s?g{1,2}s?[as]{1,60}r?n)")
+_JOINT = re.compile(rb"q(?:[gs]{0,4}(?:q|r?n[gs]{0,40}a?q)|(?:p?;)?r?n|s?g{1,2}s?[as]{1,60}r?n)")
 """Two strings with nothing but signs between, the end of a line that ends with a string, or one
 that is written to a file."""
 
@@ -149,6 +151,8 @@ _LITERAL = re.compile(
 
 def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
     """Secrets of the kinds that are in parts; `encoded` is `text` in UTF-8."""
+    if "ws_secret_access" in text or "WS_SECRET_ACCESS" in text:
+        yield from _find_aws_secrets(text)
     fragments = {*_find_in_strings(text, encoded), *_find_in_markup(text, encoded)}
     if "\n" in text:
         fragments.update(_find_line_ends(text, encoded))
@@ -171,6 +175,22 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
         if parts:
             yield from parts
             free = parts[-1].end
+
+
+_AWS_IN_PARTS = re.compile(
+    r"ws_secret_access_key[\"']?\s?[=:]\s?[\"']?(?P<first>[A-Za-z0-9+/]{8,39})\r?\n[ \t>]{0,12}"
+    r"(?P<rest>[A-Za-z0-9+/]{1,32})(?![A-Za-z0-9+/=])",
+    re.IGNORECASE,
+)
+_AWS_LENGTH = 40
+
+
+def _find_aws_secrets(text: str) -> Iterator[Span]:
+    """Secrets of AWS, which only their name and length tell, over two lines."""
+    for match in _AWS_IN_PARTS.finditer(text):
+        secret = match["first"] + match["rest"]
+        if len(secret) == _AWS_LENGTH and is_random(secret, 400) and secret[:13] not in PUBLISHED:
+            yield Span(match.start("first"), match.end(), "assigned", make_tag("assigned"))
 
 
 def _find_line_ends(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
@@ -222,12 +242,20 @@ def _find_in_markup(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
         yield _fragment_before(text, stop)
 
 
-_JOINED = re.compile(rf"""(?:{_CLOSE}\r?\n{_OPEN}|\\\r?\n[ \t]{{0,40}})""")
+_JOINED = re.compile(
+    rf"""(?:{_CLOSE}\r?\n{_OPEN}|\\\r?\n[ \t]{{0,40}}| ?<br ?/?>"""
+    r"""|["'] ?(?:[+.&~]|\.\.|<>|\|\|)? ?["'](?=[A-Za-z0-9+/_=-]{6,120}["']))"""
+)
 
 
 def continue_lines(text: str, span: Span) -> Span:
-    """A secret that only its place tells, with the parts that a program joins to it below."""
-    end = span.end
+    """A secret that only its place tells, with the parts that a program joins to it."""
+    return span._replace(end=join_lines(text, span.end)[1])
+
+
+def join_lines(text: str, end: int) -> tuple[str, int]:
+    """The parts that a program joins to the string that ends at `end`, and where they end."""
+    parts = list[str]()
     for _ in range(_MOST_LINES):
         gap = _JOINED.match(text, end)
         rest = _FRAGMENT.match(text, gap.end()) if gap else None
@@ -235,8 +263,9 @@ def continue_lines(text: str, span: Span) -> Span:
             break
         if not _TOKEN_END.search(rest[0]) and (len(rest[0]) > 7 or _ORDINARY_WORD.match(rest[0])):
             break
+        parts.append(rest[0])
         end = rest.end()
-    return span._replace(end=end)
+    return "".join(parts), end
 
 
 def _match_gap(text: str, start: int, place: int) -> tuple[str, int, bool] | None:

@@ -101,6 +101,13 @@ DEVICE_SHAPES: dict[str, str] = {
     "key found! [ ": r"key found! \[ (?P<exact>[^\s\]]{8,63}) \]",
     "wpa psk: ": r"wpa psk: [\"'](?P<exact>[^\s\"']{8,63})[\"']",
     "<keymaterial>": r"<keymaterial>(?P<exact>[^<\s]{8,63})</",
+    **{
+        hint: (
+            rf"{hint}[^\n:]{{0,16}}: ?"
+            r"(?P<exact>(?-i:(?=[A-Z]{0,25}[0-9])[A-Z0-9]{8,26}))(?![\w-])"
+        )
+        for hint in ("wireless key", "network key", "wireless password")
+    },
     "netz ": (
         r"netz [\"„“][^\"“”\n]{2,32}[\"“”],? (?:schlüssel|passwort|kennwort|key):? "
         r"(?P<loose>[^\s\"'<>,;]{8,63})"
@@ -157,6 +164,9 @@ DEVICE_SHAPES: dict[str, str] = {
     "decryptionkey=": rf"decryptionkey=[\"'](?P<exact>{_HEX})[\"']",
     "wandb login ": r"wandb login (?:--relogin )?(?P<exact>[0-9a-f]{40})(?!\w)",
     "authtoken ": r"authtoken (?P<exact>(?=\w{0,40}[0-9])\w{40,52})(?!\w)",
+    "private-token": (
+        r"private-token['\"]?(?:: ?|, ?)['\"]?(?P<exact>(?-i:[A-Za-z0-9_-]{20}))(?![\w-])"
+    ),
     "pepper": rf"pepper\s?[=:]\s?[\"'](?P<exact>{_HEX})[\"']",
     "crypt": (
         r"crypt(?:['\"] ?=> ?\[\s{0,20}['\"]key['\"] ?=> ?['\"]|>\s{0,20}<key><!\[CDATA\[)"
@@ -246,6 +256,17 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             r"\nhttps?://[^\s]{4,120}[ \t]{1,8}[\w.@-]{1,40}[ \t]{1,8}(?P<loose>\S{8,64})" + _END
         ),
     },
+    "/": {
+        hint: (
+            rf"{hint}[^/\s]{{2,40}}/(?P<exact>[\w.-]{{6,40}})/[0-9]{{1,9}}"
+            r"(?:\.\w{2,4})?(?![\w/])"
+        )
+        for hint in ("/live/", "/movie/", "/series/")
+    },
+    "cccam": {"c: ": rf"(?:\A|(?<=\n))c: [\w.-]{{3,60}} [0-9]{{2,5}} \S{{2,40}} {_SURE}"},
+    "&p=": {"u=": r"(?<=[?&])u=[^&\s]{1,40}&p=(?P<sure>[^&\s\"'<>]{6,64})"},
+    "turn": {"credential": r"credential['\"]?\s?: ?['\"](?P<loose>[^\s'\"]{8,64})['\"]"},
+    ".open": {".open ": rf"\.open {_STRING}, ?{_STRING}, ?{_LITERAL}"},
     ".logon": {".logon ": rf"\.logon [\w.-]{{1,40}}/\w{{1,40}},{_SURE}"},
     "sp_": {
         "sp_addlinkedsrvlogin": rf"sp_addlinkedsrvlogin (?:{_STRING}, ?){{4}}N?{_LITERAL}",
@@ -315,8 +336,11 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "d/user-password": rf"d/user-password(?:-again)? password {_SURE}",
         "password>": r"password>\s{0,40}<value>(?P<exact>[^<\s]{6,64})</value>",
         "pass show ": rf"pass show [\w./@-]{{3,60}}\r?\n{_LOOSE}{_END}",
-        "password}": rf"password\}}[^\n]{{0,40}}base64 -{{1,2}}d\w{{0,6}}(?:; ?echo)?\r?\n"
-        rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}",
+        "password}": (
+            rf"password\}}[ \t]{{2,12}}{_LOOSE}{_END}"
+            r"|password\}[^\n]{0,40}base64 -{1,2}d\w{0,6}(?:; ?echo)?\r?\n"
+            rf"(?P<exact>[\w!#$%^&*+=~.-]{{8,64}}){_END}"
+        ),
         "passphrase": (
             r"passphrase(?: (?:for|of|to) [\w ]{2,40})?(?:: | ?= ?)"
             rf"(?P<exact>(?-i:{_WORDS})){_END}"
@@ -332,7 +356,8 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "simple ": rf"(?:(?<=password )|(?<=cipher ))simple {_SURE}",
         'password";': r"password\";s:[0-9]{1,2}:\"(?P<sure>[^\s\"]{6,64})\"",
         'password"': (
-            r"password\"(?:\r?\n\r?\n|: ?\{\s{0,20}\"value\": ?\")(?P<sure>[^\s\"]{6,64})(?=[\"\s])"
+            r"password\"(?:\r?\n\r?\n|: ?\{\s{0,20}\"(?:value|S)\": ?\")"
+            r"(?P<sure>[^\s\"]{6,64})(?=[\"\s])"
         ),
         "password<": (
             r"password</(?:key>\s{0,40}<value[^<>]{0,40}>|stringprop>\s{0,40}<stringprop name="

@@ -36,6 +36,7 @@ _SECRET_CODE = (
     r"(?:die |den |das |de |het )?"
     r"(?:\w{0,10}(?:tür|tor|schloss|tresor|alarmanlage|garage|schlüsselbox|schranke|safe)|alarm|poort|deur"
     r"|kluis|sleutelkluis|voordeur|slot)\b"
+    r"|\bcode d['’]acc[èe]s\b"
     r"|\b(?:code|clave|c[óo]digo|codice|combinaison|combinación|combinação|combinazione)"
     rf" (?:d[aeiou]l{{0,2}} ?(?:la |l['’]|l[ao]s? )?|dell[ao'’] ?|d['’]|da |do |pour |para "
     rf"|per )(?:la |le |el |o |a |il |l['’])?{_OF_DOOR_ROMANCE}\b"
@@ -72,7 +73,7 @@ _EASTERN = (
 _DIGIT = r"[0-9\u0660-\u0669\u06f0-\u06f9]"
 _VALUE = (
     r"(?<![A-Za-z0-9_.,/+€$£-])[\"'`«“„「『*]{0,2}"
-    rf"(?P<value>(?-i:[A-ZА-Я]?{_DIGIT}{{4,8}}[A-HА-Г]?|[0-9]{{1,3}}[A-ZА-Я][0-9]{{2,5}}"
+    rf"(?P<value>(?-i:[A-ZА-Я]?{_DIGIT}{{4,8}}(?:[A-H]|[А-Я])?|[0-9]{{1,3}}[A-ZА-Я][0-9]{{2,5}}"
     r"|[0-9](?:-[0-9]){3,5}|[0-9]{1,2}(?:-[0-9]{1,2}){2}|[0-9]{1,4}[#*][0-9]{2,6})[#*]?)"
     r"(?![A-Za-z0-9_%/+€$£°]|[-.,:][0-9]"
     r"| ?(?:%|€|(?:kr|euros?|usd|m[lm]|kg|ft|people|characters|digits|lines|pages)\b))"
@@ -85,6 +86,8 @@ _JOINT = (
     r"|(?<!\w)(?:chang|reset|geändert|gewijzigd|veranderd|cambi|mud|alter|troc|modifi|ändra|bytt|endre|ændre"
     r"|skift|zmien|změn|zmen|измен|смен|помен|змін)\w{0,8}"
     r" (?:to|auf|in|zu|naar|a|en|para|pour|till|til|na|на)|[:=：→–—]|->|\s-)"
+    r"(?: (?:ab|seit|from|since|à partir d\w{1,2}|desde|a partir de|od|fra|från|vanaf|с)"
+    r" [^\W\d_]{2,12})?"
 )
 _SHAPE = re.compile(
     rf"(?P<name>(?P<code>{_SECRET_CODE})|(?P<pin>{_PIN}))"
@@ -109,6 +112,14 @@ _OF_LETTERS = {"asscode": _MEETING_CODE, **dict.fromkeys(("提取", "访问", "�
 """Codes with letters: of a meeting by video, and of a file that is shared at Baidu."""
 
 _MEETING = re.compile(r"zoom|meeting|webinar|webex|teams|lecture|jitsi", re.IGNORECASE)
+_SECOND = re.compile(
+    rf"[^\n0-9.!?]{{1,24}}(?:code|kod|kood|pin|a?larm|portail|portal|gate|door|safe|s[ae]jf|lock"
+    r"|box|код|пин|замо?к|קוד|密[码碼]|番号|비번)"
+    rf"[^\n0-9.!?]{{0,24}}[ \u3000-\u9fff]{_VALUE}",
+    re.IGNORECASE,
+)
+"""A second code in the same sentence: `… is 4816, and the alarm 9427`."""
+
 _LONGEST = 140
 _OF_SECRET = re.compile(
     r"\b(?:my|your|our|his|her|their|card|phone|i?pad|iphone|door|sim|alarm|bank|app|atm|gate"
@@ -206,6 +217,9 @@ def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:
         is_sure = shape is _EASTERN_SHAPE or _is_joined(text, match)
         if match.end("name") > place and is_sure and _is_code(match["value"]):
             yield Span(*match.span("value"), "password", "<secret:password>")
+            second = _SECOND.match(text, match.end("value"))
+            if second is not None and _is_code(second["value"]):
+                yield Span(*second.span("value"), "password", "<secret:password>")
 
 
 def _is_of_meeting(text: str, place: int) -> bool:
@@ -287,7 +301,7 @@ _BETWEEN = re.compile(
 )
 _RECOVERY_CODE = re.compile(
     r"(?P<value>[0-9]{4} [0-9]{4}(?: [0-9]{4})?|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,3}|[a-z0-9]{8,16}"
-    r"|[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,3}|[A-Z0-9]{8,16})(?![\w.@/:-])"
+    r"|[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){1,3}|[A-Z0-9]{8,16})(?![\w@/:-]|\.\w)"
 )
 _FEWEST_CODES, _MOST_CODES = 2, 24
 

@@ -73,6 +73,9 @@ _ITEM = re.compile(
 _SIGNS_AND_CASES = re.compile(
     r"(?=[^a-z]{0,20}[a-z])(?=[^A-Z]{0,20}[A-Z])(?=[^0-9]{0,20}[0-9])(?=\w{1,20}[!@#$%^&*+])[^:/\\]+\Z"
 )
+_FIELD_OF_USER = re.compile(
+    r"[ \t>*-]{0,6}(?:user|login|e-?mail|name|id)\w{0,6}\s?:", re.IGNORECASE
+)
 _MOST_ITEMS = 20
 
 _WITH = re.compile(
@@ -130,6 +133,9 @@ def find_listed_passwords(text: str, place: int) -> Iterator[Span]:
             return
         begin, stop = trim(text, *item.span("value"))
         value = text[begin:stop]
+        if _FIELD_OF_USER.match(text, end):
+            end = item.end()
+            continue
         if rate(value) > WEAK or (is_chpasswd and (is_password(value) or is_chosen_words(value))):
             yield Span(begin, stop, "password", "<secret:password>")
         end = item.end()

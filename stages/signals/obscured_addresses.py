@@ -16,26 +16,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import unescape
 
+from stages.signals.composed_addresses import LABEL, find_composed_emails
 from stages.signals.literals import Literals, find_triples
 from stages.signals.sample_addresses import is_sample, is_top_level
 
 _LETTERS = r"A-Za-z0-9\u00c0-\u024f\u0370-\u052f"
 _LOCAL = rf"(?<![{_LETTERS}_.@+-])[{_LETTERS}][{_LETTERS}_.+-]{{0,63}}"
-_LABEL = rf"[{_LETTERS}](?:[{_LETTERS}-]{{0,61}}[{_LETTERS}])?"
 _LONGEST_LOCAL = 64
 
 _AT_WORDS = (
     r"(?:at(?: ?sign)?|ät|æt|et|ad|chez|bei|@|arr?oba|arrobas?e?|arobas[ee]?|zavin[áa][čc]"
-    r"|ma[łl]pa|соба[чк]\w{1,2}"
+    r"|ma[łl]pa|малпа|соба[чк]\w{1,2}"
     r"|chiocciola|kukac|snabel-?a|alfa-?kr[øo]ll|kr[øo]llalfa|apenstaartje|apestaart|klammeraffe"
-    r"|miuku(?:mauku)?|kissanh[äa]nt[äa]|papaki|παπάκι|strudel|majmun\w?|маймунка|равлик|afna"
+    r"|miuku(?:mauku)?|kissanh[äa]nt[äa]|papaki|παπάκι|strudel|majmun\w?|маймунка|кльомба|равлик|afna"
+    r"|a còng|שטרודל|כרוכית|آت"
     r"|アット(?:マーク)?|골뱅이)"
 )
 _DOT_WORDS = (
-    r"(?:dot|d0t|punkt|punk|punto?|puntu|prik|ponto|point|kropka|te[čc]ka|точка|крапка|pont|piste|nokta|prick|bodka|pika"
-    r"|to[čc]ka|punct|τελεία|chấm|titik|ドット|点|點|점|닷|نقطة)"
+    r"(?:dot|d0t|punktum|punkt|punk|punto?|puntu|prik|ponto|point|kropka|te[čc]ka|точка|крапка|pont|piste|nokta|prick|bodka|pika"
+    r"|to[čc]ka|punct|τελεία|chấm|titik|ドット|点|點|점|닷|نقطة|دوت|נקודה)"
 )
 _OPEN, _SHUT = r"(?:[\[({<]{1,2}|&lt;)", r"(?:[\])}>]{1,2}|&gt;)"
 _SIGNS_WITHOUT_WIDTH = "\u200b-\u200f\u2060\u00ad\ufeff"
@@ -43,10 +43,10 @@ _INTERRUPTION = (
     rf"(?:</?[a-z][^<>\n]{{0,60}}>|<!--[^<>\n]{{0,60}}-->|[{_SIGNS_WITHOUT_WIDTH}]){{1,3}}"
 )
 
-_BRACKETED = rf"\s?{_OPEN}\s?{_AT_WORDS}\s?{_SHUT}\s?|[\[(]a[\])]"
+_BRACKETED = rf"(?:\s|&nbsp;)?{_OPEN}\s?{_AT_WORDS}\s?{_SHUT}(?:\s|&nbsp;)?|[\[(]a[\])]"
 _RARE_WORD = (
     r"[ \u00a0]{1,2}(?:arroba|arobase|zavin[áa][čc]|ma[łl]pa|собак[аи]|собачка|chiocciola|kukac"
-    r"|snabel-?a|alfakr[øo]ll|krøllalfa|apenstaartje|klammeraffe|miuku|παπάκι|アット(?:マーク)?"
+    r"|snabel-?a|alfakr[øo]ll|krøllalfa|apenstaartje|klammeraffe|miuku|παπάκι|кльомба|שטרודל|アット(?:マーク)?"
     r"|골뱅이)[ \u00a0]{1,2}"
 )
 _BETWEEN_SIGNS = r"\s?(?P<sign>[*|~#_/-])at(?P=sign)\s?"
@@ -67,8 +67,8 @@ _DOT = (
     r"|(?P<signed>\s?(?P<sign>[*|~#_/-])dot(?P=sign)\s?)|(?P<escaped>&#0{0,3}46;|&#x0{0,3}2e;|&period;)"
     rf"|(?P<word>[ \u00a0]{_DOT_WORDS}[ \u00a0])|(?P<blank> \. )|(?P<plain>\.))"
 )
-_NEXT_LABEL = re.compile(rf"{_DOT}(?P<label>{_LABEL})", re.IGNORECASE)
-_FIRST_LABEL = re.compile(_LABEL)
+_NEXT_LABEL = re.compile(rf"{_DOT}(?P<label>{LABEL})", re.IGNORECASE)
+_FIRST_LABEL = re.compile(LABEL)
 _LABEL_BETWEEN_SIGNS = re.compile(r"[A-Za-z0-9]{1,62}(?:-(?!dot-)[A-Za-z0-9]{1,62}){0,4}")
 _NAME = re.compile(
     rf"{_LOCAL}(?:(?:\s?{_OPEN}\s?(?:{_DOT_WORDS}|\.)\s?{_SHUT}\s?"
@@ -82,7 +82,21 @@ _LONGEST_NAME = 100
 _ASCII_LITERALS = (
     *("at)", "at]", "at}", "at>", "at&gt;", "AT)", "AT]", "At)", "At]", " AT ", "@)", "@]", "@}"),
     *("(a)", "[a]", "roba", "robas", "avina", "malpa", "chiocciola", "kukac", "nabel", "penstaart"),
-    *("-at-", "_at_", "_AT_", "-AT-", "*at*", "|at|", "~at~", "#at#", "sign)", "ET)", "lammeraffe"),
+    *(
+        "et)",
+        "majmun",
+        "-at-",
+        "_at_",
+        "_AT_",
+        "-AT-",
+        "*at*",
+        "|at|",
+        "~at~",
+        "#at#",
+        "sign)",
+        "ET)",
+        "lammeraffe",
+    ),
     *(
         "&commat;",
         "#64;",
@@ -101,7 +115,22 @@ _ASCII_LITERALS = (
 )
 _OTHER_LITERALS = (
     *("ät)", "ät]", " ät ", "æt]", "æt)", "avináč", "małpa", "обак", "обачка", "παπάκι", "røll"),
-    *("アット", "골뱅이", "\uff20", "\ufe6b", "\u24d0", "\u200b@", "@\u200b", "\u2060@", "\u00ad@"),
+    *(
+        "кльомба",
+        "שטרודל",
+        "כרוכית",
+        "آت",
+        "còng",
+        "アット",
+        "골뱅이",
+        "\uff20",
+        "\ufe6b",
+        "\u24d0",
+        "\u200b@",
+        "@\u200b",
+        "\u2060@",
+        "\u00ad@",
+    ),
     *("\u2605", "\u2606", "\u25ce", "\u25cf", "\u25a0", "\u25c6", "\u25cb", "\u266a"),
 )
 _LITERALS = _ASCII_LITERALS + _OTHER_LITERALS
@@ -191,13 +220,15 @@ _SAID_AFTER = re.compile(
 _SAID_BEFORE = re.compile(r"[#*★☆◎●][^\n]{0,12}[@\uff20][^\n]{0,40}\Z")
 _CODE_AFTER = re.compile(r"\s?[(\[={]")
 _ARCHIVED = re.compile(
-    rf"(?P<local>{_LOCAL}) at (?P<domain>(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,12}})"
+    rf"(?P<local>{_LOCAL}) at (?P<domain>(?:{LABEL}\.){{1,5}}[A-Za-z]{{2,12}})"
     r"(?P<after>>| wrote:| writes:| \(|$)?",
     re.MULTILINE,
 )
 _SIGNS_OF_ARCHIVE = (" wrote:", "rom:", "ail", "AUTHOR", "uthor")
 _SENDER_BEFORE = re.compile(
-    r"(?:^|\n|\W)(?:from|to|cc|e?-?mail|reply-to|contact)\s?:\s?[\"'(<]?\Z|<\Z", re.IGNORECASE
+    r"(?:^|\n|\W)(?:from|to|cc|e?-?mail|reply-to|contact)\s?:\s?[\"'(<]?\Z|<\Z"
+    r"|(?-i:[A-ZÀ-ÞА-Я][\w.'’-]{1,20} [A-ZÀ-ÞА-Я][\w'’-]{1,20} \()\Z",
+    re.IGNORECASE,
 )
 
 
@@ -243,8 +274,7 @@ def find_obscured_emails(text: str) -> Iterator[tuple[int, int]]:
     yield from _find_spelled_after_at(text)
     if "#" in text and ("@" in text or "\uff20" in text):
         yield from _find_replaced(text, seen)
-    if "&#" in text:
-        yield from _find_entities(text)
+    yield from find_composed_emails(text)
     if " at " in text:
         yield from _find_plain(text)
 
@@ -398,33 +428,11 @@ def _find_replaced(text: str, seen: set[int]) -> Iterator[tuple[int, int]]:
                 yield span
 
 
-_UNIT = re.compile(r"&#(?:[0-9]{2,5}|[xX][0-9A-Fa-f]{2,4});|[A-Za-z0-9._+-]")
-_UNITS = re.compile(rf"(?:{_UNIT.pattern}){{6,160}}")
-_ADDRESS = re.compile(
-    rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,63}}@(?P<host>(?:{_LABEL}\.){{1,5}}{_LABEL})"
-)
-
-
-def _find_entities(text: str) -> Iterator[tuple[int, int]]:
-    """Addresses of which more than the '@' is written as entities: `&#97;&#110;&#110;&#64;…`."""
-    free = 0
-    for place in _places(text, ("&#",)):
-        run = _UNITS.match(text, place) if place >= free else None
-        if run is None:
-            continue
-        free = run.end()
-        units = list(_UNIT.finditer(text, place, run.end()))
-        plain = "".join(unescape(unit[0]) for unit in units)
-        address = _ADDRESS.search(plain) if len(plain) == len(units) else None
-        if address is not None and is_top_level(address["host"].rpartition(".")[2].lower()):
-            yield units[address.start()].start(), units[address.end() - 1].end()
-
-
 def _find_plain(text: str) -> Iterator[tuple[int, int]]:
     """Addresses with a plain ` at `, as archives of lists write senders, or with a spelled dot."""
     is_archive = any(sign in text for sign in _SIGNS_OF_ARCHIVE)
     is_spelled = any(f" {word} " in text for word in ("dot", "DOT", "Dot", "punkt", "point"))
-    if not is_archive and not is_spelled:
+    if not is_archive and not is_spelled and "(" not in text:
         return
     for place in _places(text, (" at ",)):
         mark = _MARK.match(text, place)
@@ -432,14 +440,14 @@ def _find_plain(text: str) -> Iterator[tuple[int, int]]:
         if span is not None:
             yield span
             continue
-        local = _NAME.search(text, max(0, place - _LONGEST_LOCAL), place) if is_archive else None
+        local = _NAME.search(text, max(0, place - _LONGEST_LOCAL), place)
         match = _ARCHIVED.match(text, local.start()) if local else None
         if match is None or match.end("local") != place:
             continue
         host = match["domain"]
         if not is_top_level(host.rpartition(".")[2].lower()) or _EXAMPLE_DOMAIN.search(host):
             continue
-        is_sender = _SENDER_BEFORE.search(text, max(0, match.start() - 12), match.start())
+        is_sender = _SENDER_BEFORE.search(text, max(0, match.start() - 48), match.start())
         is_person = _FREE_MAIL.match(host) is not None and not match["local"].isalpha()
         if is_sender or is_person or match["after"] in (" wrote:", " writes:"):
             yield match.start(), match.end("domain")

@@ -32,6 +32,9 @@ AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
 _REGISTERED = re.compile(r"\+[1-9][0-9]{0,2}\.[0-9]{6,12}\Z")
 """As registries of domains write a number (RFC 5733): `+1.7035555555`."""
 
+_CHANGED_LINES = re.compile(r"\+[0-9]{1,5} -[0-9]{1,5}\Z")
+"""Lines that a change adds and removes: `+6907 -348`."""
+
 _COUNTED_DIGITS = frozenset(
     (
         *("1234567", "12345678", "123456789", "1234567890", "12345678901", "0123456789"),
@@ -65,7 +68,7 @@ def is_other_number(written: str) -> bool:
     """Whether digits are a date, a decimal, an IP address or one digit many times."""
     if _DECIMAL_OR_IP.match(written):
         return not (AREA_POINT.match(written) or _REGISTERED.match(written))
-    if len(set(_DIGIT.findall(written))) < 2:
+    if len(set(_DIGIT.findall(written))) < 2 or _CHANGED_LINES.match(written):
         return True
     return "+" not in written[:2] and (
         _DATE.match(written) is not None or written in _COUNTED_DIGITS

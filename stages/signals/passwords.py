@@ -46,6 +46,7 @@ from stages.signals.password_names import (
 )
 from stages.signals.password_words import SURE_VERBS, USER_BEFORE, is_variable, may_be_words
 from stages.signals.secret_values import (
+    has_odd_brackets,
     is_chosen_number,
     is_chosen_words,
     is_grouped,
@@ -248,7 +249,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         begin, value = begin + user.end(), value[user.end() :]
     if group == "bare":
         value = value if _is_whole(text, match, value) else cut_bare(value)
-        if value.endswith("(") or value[:1] in (";", ",", "&"):
+        if value.endswith("(") or value[:1] in (";", ",", "&", "|"):
             return
         if is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
             return
@@ -357,6 +358,8 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
     if is_password(value) if is_sure else is_strong_password(value):
+        return True
+    if is_sure and match["quoted"] is not None and has_odd_brackets(value):
         return True
     is_of_address = match["firm"] == "=" and text[match.start() - 1 : match.start()] in ("&", "?")
     if is_of_address and is_password(value.replace(".", "-")):

@@ -148,7 +148,7 @@ _KEPT_FOR_FICTION = re.compile(
     r"|(?:(?:00)?61|0)(?:[2378](?:5550|7010)[0-9]{4}|491570[0-9]{3})"
 )
 _SAYS_FICTION = re.compile(
-    r"ofcom|arcep|acma\b|fictiti|fiction|drama|televi[sz]i|placeholder", re.IGNORECASE
+    r"ofcom|\bfilms?\b|arcep|acma\b|fictiti|fiction|drama|televi[sz]i|placeholder", re.IGNORECASE
 )
 _LITERAL_BEFORE = re.compile(r"(?:[(=\[]|[=:,] )[\"']\Z")
 _FICTION_REACH = 60
@@ -193,7 +193,8 @@ _RESERVED = {
     for label, values in EXAMPLES.items()
 }
 _EXAMPLE_BEFORE = re.compile(
-    r"(?:example|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przykład|пример|placeholder)"
+    r"(?:example|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przykład|пример|placeholder"
+    r"|test[- ]?(?:konto|account|iban))"
     r"(?:(?: d[aei]l?| für| van)?[ _-]?iban)?[\"']?\s?[:=]\s?[\"']?\Z",
     re.IGNORECASE,
 )

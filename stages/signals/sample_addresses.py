@@ -38,7 +38,7 @@ _SAMPLE = re.compile(
     r"(?:(?:your|my|user|some|first|full)?[._-]?(?:name|user(?:name)?|e?mail|you|me|someone|address|id|login"
     r"|account|person|john\.?doe|jane\.?doe|max\.?mustermann|erika\.?mustermann))@(?:(?:your|my|some|the)-?(?:domain|company|organi[sz]ation"
     r"|email|mail|site|website|provider|host|server|business|firm|school)|domain|company|email|foo|bar)"
-    r"\.(?:com|org|net|tld|edu|io|co)|(?:foo|bar|baz|a|test)@(?:foo|bar|baz|b|test)\.(?:com|org|net|io|de)",
+    r"\.(?:com|org|net|tld|edu|io|co)|(?:foo|bar|baz|a|abc|test)@(?:foo|bar|baz|b|abc|xyz|test)\.(?:com|org|net|io|de)",
     re.IGNORECASE,
 )
 """What forms show as an address: `name@domain.com`, `you@company.com`."""

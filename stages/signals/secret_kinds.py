@@ -20,7 +20,8 @@ from stages.signals.secret_values import is_placeholder, is_random
 
 PUBLISHED = (
     *EMULATOR_KEYS,
-    *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"),
+    *("sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_4eC39HqLyjWDarjtT1zdP7dc"),
+    "sk_test_BQokikJOvBiI2HlWgH4olfQ2",
     *("wJalrXUtnFEMI", "key-3ax6xnjp29jd6fds4gc373sgvjxteol0"),
     "9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b",
     *("2YotnFZFEjr1zCsicMWpAA", "tGzv3JOkF0XG5Qx2TlKWIA", "mF_9.B5f-4.1JqM"),
@@ -239,6 +240,10 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         "A" * 20,
         re.compile(r"(?<![A-Za-z0-9+/_-])A{20,24}[A-Za-z0-9%]{60,150}(?![A-Za-z0-9+/=_%-])"),
         _check_random_after("A{20,24}", 400),
+    ),
+    *(
+        _kind("aws_session_token", begin, rf"{begin}[A-Za-z0-9+/]{{150,2000}}={{0,2}}")
+        for begin in ("IQoJb3JpZ2lu", "FwoGZXIvYXdz")
     ),
     _kind("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     _kind("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,400}"),

@@ -58,7 +58,7 @@ _PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("",
 """What a key or token may be that everybody may know."""
 
 _SORTS_OF_KEYS = (
-    r"(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
+    r"(?:api|app(?:lication)?|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
     r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root"
     r"|user|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
     r"|logged_in)[_ .-]?"

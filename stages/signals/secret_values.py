@@ -86,7 +86,7 @@ _PATH, _PATH_PARTS = re.compile(r"[~.]{0,2}/"), re.compile(r"[A-Za-z]+|[0-9]+")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
-    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![A-Za-z][a-z]{3,11}[0-9]{2,4}\.(?!value|text|data|content|string|field|input|form|name)[A-Za-z][a-z]{3,11}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._](?!(?:19|20)[0-9]{2}\Z)[0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
+    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![A-Za-z][a-z]{3,11}[0-9]{2,4}\.(?!value|text|data|content|string|field|input|form|name)[A-Za-z][a-z]{3,11}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._][0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
     r"|\A(?![0-9]{2,4}-(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year|time"
     r"|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column"
     r"|pixel|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit"
@@ -104,7 +104,7 @@ _HASH = re.compile(
     r"(?:[\w.@-]{1,40}:)?\$(?:apr1|2[aby]|[156])\$|\*[0-9A-F]{40}\Z|\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
 )
 _NO_VALUE = re.compile(
-    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[0-9]{3,4}-[A-Z]{4,}(?:-[A-Z]+)*\Z"
+    r"0x[0-9a-fA-F]{1,16}\Z|HTTP/[0-9]|[a-z-]{1,30}@[0-9]+\.[0-9]|[0-9]{3,4}-[A-Z]{4,}(?:-[A-Z]+)*\Z"
     r"|[0-9a-f]{7,40}\.\.[0-9a-f]{7}|[\w.-]+@[\w.-]+:[~/]"
 )
 """A number, a version of HTTP, a paragraph of COBOL, a range of commits, and the prompt of a shell:
@@ -253,6 +253,16 @@ def is_password(value: str) -> bool:
     if is_mixed(value):
         return not _CALL.search(value)
     return _DIGIT.search(value) is not None and not _CODE.search(value)
+
+
+_ANY_SIGNS = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])(?!\$|[A-Za-z_.]+[0-9]{0,3}\()[!-~]{8,40}")
+
+
+def has_odd_brackets(value: str) -> bool:
+    """Whether a literal has a bracket without its other half, which no call and no slot has."""
+    if _ANY_SIGNS.fullmatch(value) is None or is_placeholder(value):
+        return False
+    return any(value.count(pair[0]) != value.count(pair[1]) for pair in ("()", "[]", "{}"))
 
 
 def is_mixed(value: str) -> bool:

@@ -28,7 +28,7 @@ _FORMS = {
         dapi:32 glptt-:40 pul-:40 sbp_:40 sgp_:40 squ_:40 sqp_:40 sqa_:40 bkua_:40 sntryu_:64
         sk-or-v1-:64 rubygems_:48 mlsn.:64 shippo_live_:40 shippo_test_:40 key-:32 fc-:32
         ubi_:40 key_:64 live_:35 test_:35 xoxe-1-:30-150 v1.0-:40-200 whsec_:32-64
-        sgp_local_:40 packagist_uut_:68 signkey-prod-:64 signkey-test-:64 KGAT_:32 dtn_:64
+        sgp_local_:40 packagist_uut_:68 signkey-prod-:64 signkey-test-:64 KGAT_:32 dtn_:64 NRRA-:42
         con-:64 sk1_:64 pk1_:64 e2b_:40 sk_live_:40 sk_test_:40 cs_:40 key_:128
     """,
     "alnum": """

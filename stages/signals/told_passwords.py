@@ -38,6 +38,7 @@ _CLOSING = ".,;:)]}>\"'`«»“”’‹›"
 _PROSE_QUOTES = "\"'`«»“”„‚‘’‹›「『【"
 
 _SIGN_INSIDE = re.compile(r"[^\W_]{2}[!@#$%^&*+=~?]+[^\W_]|[^\W_]{4}[#$%^&*+=~]+\Z")
+_POINTED = re.compile(r"[A-Za-zÀ-ž]{4,16}\.[A-Za-zÀ-ž]{4,16}[0-9]{1,4}[!?]?")
 _FOREIGN_SURE = re.compile(
     r"[^\W\d_]{3,20}[!@#$%^&*+=~?_.-][^\W_]{2,20}[!@#$%^&*+=~?]?"
     r"|[^\W\d_]{4,20}[0-9]{2,6}[!@#$%^&*+=?]"
@@ -88,6 +89,8 @@ def rate(value: str) -> int:
     """How far a token stands out of prose as a password: from `NONE` to `SURE`."""
     if not 6 <= len(value) <= 64 or _PRODUCT.fullmatch(value):
         return NONE
+    if _POINTED.fullmatch(value):
+        return WORDY
     if not value.isascii():
         return _rate_foreign(value)
     if _OTHER.search(value):
@@ -175,7 +178,8 @@ _OF_OTHER = re.compile(
 
 _USER_FIELD = re.compile(
     r"(?:user(?:name)?|login|e-?mail|name|ssid|host|account|usuario|utilisateur|benutzer(?:name)?"
-    r"|utente|логин|пользователь)[\"'`]?\s?[:= ]\s{0,3}[\"'`]?\Z",
+    r"|utente|логин|пользователь|아이디|用户名?|[账帳][号號户戶]|ユーザー?名?)"
+    r"[\"'`]?\s?[:= ]\s{0,3}[\"'`]?\Z",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?？:：。…]\s*\n")
@@ -275,11 +279,13 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     """Whether what is between a name and a token lets it be the name's value."""
     between = text[end : place[0]]
     if "\n" in between:
+        if _USER_FIELD.search(text, max(0, place[0] - 20), place[0]):
+            return False
         is_whole = _ANSWERED.search(between) and _WHOLE.match(text, place[1])
         asks = is_whole is not None or _QUESTION.search(between) is not None
         if rating == SURE:
             return asks
-        if is_whole is None or _USER_FIELD.search(text, max(0, place[0] - 20), place[0]):
+        if is_whole is None:
             return False
         return rating == WORDY or _QUESTION.search(between) is not None
     if rating == SURE and (not is_verb or _SIGN_INSIDE.search(text, *place)):
@@ -290,6 +296,8 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
         return True
     if is_verb:
         return False
+    if rating > WEAK and _IN_BRACKETS.fullmatch(between) and text.startswith(")", place[1]):
+        return True
     if between == " (" and text.startswith(")", place[1]):
         return _CAPITALS_JOINED.match(text, place[0]) is not None
     if rating == WEAK and not between.strip():
@@ -307,6 +315,7 @@ def _is_joined(text: str, end: int, place: tuple[int, int], rating: int, is_verb
     )
 
 
+_IN_BRACKETS = re.compile(r" (?:everywhere|ever|again|for \w{2,12}|there|since|too) \(")
 _CAPITALS_JOINED = re.compile(r"[A-Z][a-z]{2,16}[._!-][A-Z]?[a-z]{2,16}[._!-]?[0-9]{1,4}\W{0,2}\)")
 _KOREAN_VERB = re.compile(r"\s?(?:입니다|이에요|예요|이고|이며|임|이야|로)")
 _WHOLE = re.compile(r"[\"'`*»”.!]{0,3}[ \t]*(?:\r?\n|\Z)|[\"'`*»”]? (?:for|für|pour|para|per)\b")

@@ -16,12 +16,13 @@ from stages.signals.secret_values import is_chosen_words
 _WORDS = r"(?:[ \u00a0\u200c](?!(?:user|is|or|and|und|et)\b)[^\s:=,;|\"'<>{}()\[\]]{1,20}+){0,7}?"
 _VERBS = (
     r"(?:is|ist|lautet|est|es|é|è|eh|jest|to|je|är|er|on|este|e|é|és|е|є|це|это|είναι|yra|ir|është"
-    r"|adalah|ialah|là|ni|hai|yw|hija|waa|estas|ita ce|lithi|ke|wa|da|nu|nå|now|jetzt|ahora|agora"
-    r"|هي|هو|היא)"
+    r"|adalah|ialah|là|ay|ni|hai|yw|hija|waa|estas|ita ce|lithi|ke|wa|da|nu|nå|now|jetzt|ahora"
+    r"|agora|هي|هو|היא)"
 )
 _JOINT = (
     rf"(?:{_WORDS}(?:\s?[:=：→➜–—]\s{{0,2}}|\s->\s|[ \u00a0]{_VERBS}[ \u00a0])"
     r"|[ \u00a0](?=www\.)"
+    r"|[ \u00a0](?:(?:wi-?fi|wlan|rar|zip)[-\w]{0,6}[ \u00a0])?(?=[^\W\d_]{3,16}[-_][^\W\d_])"
     r"|(?:[係是为為は]|パスは|คือ)\s?"
     r"|(?<=[^\x00-\u024f])(?:[ \u00a0][^\x00-\u024f\s]{1,16}){0,2}[ \u00a0])"
 )
@@ -30,7 +31,7 @@ _SITE = r"(?:www\.)?[a-z0-9-]{2,30}(?:\.[a-z0-9-]{2,24}){1,2}"
 _SHAPE = re.compile(
     rf"{_JOINT}[\"'`«“„「*]{{0,2}}(?:(?P<site>{_SITE})|(?P<words>{_JOINED_WORDS}))"
     r"(?=[\"'`»”」*]{0,2}(?:[.!,;。，]?(?:\s*\n|\s*\Z)|[.,;]? [(–—-]|, |。|[^\x00-\u024f]"
-    r"| [^\x00-\u024f]| ya\b))",
+    r"| [^\x00-\u024f]| (?:ya|and|und|et|y|e|och|og|ja|i|a|и|та|ve|dan|ir|και|olacak)\b))",
     re.IGNORECASE,
 )
 _OF_ARCHIVE = re.compile(
@@ -51,7 +52,9 @@ _FEWEST_LETTERS = 9
 def find_told_words(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The place of joined words, or of a site, that the name in [start, end) is told to have."""
     match = _SHAPE.match(text, end, end + _LONGEST)
-    if match is None:
+    if match is None or (
+        _ENGLISH.match(text, start) and match.end(0) and _is_bare(text, end, match)
+    ):
         return None
     around = text[max(0, start - _BEFORE) : match.start("words" if match["words"] else "site")]
     of_archive = _OF_ARCHIVE.search(around) is not None
@@ -66,6 +69,16 @@ def find_told_words(text: str, start: int, end: int) -> tuple[int, int] | None:
             if _are_words(value):
                 return place
     return None
+
+
+_ENGLISH = re.compile(r"pass(?:word|phrase|code)|passwort|kennwort", re.IGNORECASE)
+_BARE = re.compile(r"[ \u00a0](?:[-\w]{1,12}[ \u00a0])?[\"'`«“„「*]{0,2}")
+
+
+def _is_bare(text: str, end: int, match: re.Match[str]) -> bool:
+    """Whether no verb or sign joins the words to their name."""
+    place = match.start("words" if match["words"] else "site")
+    return _BARE.fullmatch(text, end, place) is not None and not match["site"]
 
 
 def _is_foreign(text: str, start: int) -> bool:

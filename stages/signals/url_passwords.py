@@ -24,10 +24,10 @@ from stages.signals.secret_values import (
 
 _LOGIN, _CALL_LOGIN = (
     re.compile(
-        rf"{scheme}(?P<user>[^\s:/?#\"'<>\[\]{{}}$]{{0,64}}):(?P<password>[^\s/?#\"'<>{{}}]{{3,64}})"
+        rf"{scheme}(?P<user>[^\s:/?#\"'<>\[\]{{}}$]{{0,64}}):(?P<password>[^\s/?#\"'<>{{}}]{{3,128}})"
         r"@(?P<host>\[?[A-Za-z0-9.:_-]{2,100}|[$#]?\{\w|%s|[\"'] ?[+.] ?\w)"
     )
-    for scheme in (r"//(?<![^\s:]//)", r"\b(?:sips?|turns?):")
+    for scheme in (r"(?://(?<![^\s:]//)|(?<=:)\\/\\/)", r"\b(?:sips?|turns?):")
 )
 """An address with a password up to its host, which code may fill in, and one of a call."""
 
