@@ -29,12 +29,15 @@ from stages.signals.secret_values import is_placeholder, is_random
 from stages.signals.service_tokens import SERVICE_TOKENS
 
 _LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ,)", "a": ".", "s": "&<>^|%`*"}
+_ARROWS = "\u21b5\u21a9\u23ce\u2936\u00ac"
+_OF_ARROWS = frozenset(_ARROWS.encode())
+"""What editors show where they break a line: `↵`, `⏎`, `¬`."""
 
 
 def _mark(byte: int) -> str:
     """The letter of a byte: `n`, `q`, `a`, `s`; a blank where no token goes on."""
     marks = (mark for mark, some in _LINE_SIGNS.items() if chr(byte) in some)
-    return next(marks, "a" if is_in_run(byte) else " ")
+    return next(marks, "a" if is_in_run(byte) else "s" if byte in _OF_ARROWS else " ")
 
 
 _LINE_MARKS = bytes(ord(_mark(byte)) for byte in range(256))
@@ -60,7 +63,7 @@ _APPENDED = (
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
-_WITHIN_LINE = r"""["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
+_WITHIN_LINE = r"""["'`]\}\$\{["'`]|["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
 _UNSEEN = (
     r"(?:<wbr ?/?>|</span><span[^<>\n]{0,40}>"
     r"|&(?:shy|#(?:173|8203|1[03]|x(?:200[Bb]|[Aa]?[Dd]|[Aa]))|ZeroWidthSpace"
@@ -78,11 +81,11 @@ _REDIRECTED = r"""["'] ?>{1,2} ?[\w./~$-]{1,60}\r?\n[ \t]{0,40}(?:echo|printf) (
 
 _LINE_BREAK = re.compile(
     rf"""{_APPENDED}|{_REDIRECTED}|{_WITHIN_LINE}|{_UNSEEN}|(?:\\r)?\\n(?:\\\r?\n)?|"""
-    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>|=0D=0A)? ?[=\\`^%]?\r?\n"""
-    r"""(?:[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
+    rf"""{_CLOSE}\r?\n{_OPEN}|(?: \|| ?<br ?/?>|=0D=0A)? ?[=\\`^%{_ARROWS}]?\r?\n"""
+    r"""(?:[ \t]{0,40}\u21b3 ?|[ \t]{0,6}[0-9]{1,6} ?[:|] ?|[ \t>*#/|;%\\]{0,40}(?:-- )?)"""
 )
 _CONTINUED = re.compile(
-    rf"""(?:{_CLOSE}| ?<br ?/?>|=0D=0A|[ \t]{{1,40}}\|| ?(?:-->|\*/))? ?[\\`^%]?=?\r?\Z"""
+    rf"""(?:{_CLOSE}| ?<br ?/?>|=0D=0A|[ \t]{{1,40}}\|| ?(?:-->|\*/))? ?[\\`^%{_ARROWS}]?=?\r?\Z"""
 )
 _BUILT = re.compile(_TO_BUILDER)
 _WEAK_BREAK = re.compile(r"""["'][^"']*[,(]|\r?\n[ \t]{0,6}[0-9]""")
@@ -105,7 +108,10 @@ _JOINT = re.compile(rb"q(?:[gs]{0,4}(?:q|r?n[gs]{0,40}a?q)|(?:p?;)?r?n|s?g{1,2}s
 that is written to a file."""
 
 _JOIN_BEFORE = re.compile(
-    r"(?:join|concat|implode|paste0?|strcat)\b[^\n]{0,12}(?:\n[ \t]{0,12}[\"'`])?\Z", re.IGNORECASE
+    r"(?:(?:join|concat|implode|paste0?|strcat|sprintf|format)\b"
+    r"|(?:lines|parts|chunks|pieces)[\"']? ?[:=] ?\[)"
+    r"[^\n]{0,12}(?:\n[ \t]{0,12}[\"'`])?\Z",
+    re.IGNORECASE,
 )
 _JOIN_AFTER = re.compile(r"[^\]]{0,1500}\]\s?(?:\.|->)?\s?(?:join|concat|implode)", re.IGNORECASE)
 """The call that joins the items of a list."""
@@ -151,7 +157,7 @@ _LITERAL = re.compile(
 
 def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
     """Secrets of the kinds that are in parts; `encoded` is `text` in UTF-8."""
-    if "ws_secret_access" in text or "WS_SECRET_ACCESS" in text:
+    if any(name in text for name in ("ws_secret_access", "WS_SECRET_ACCESS", "ecret Access Key")):
         yield from _find_aws_secrets(text)
     fragments = {*_find_in_strings(text, encoded), *_find_in_markup(text, encoded)}
     if "\n" in text:
@@ -178,7 +184,7 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
 
 
 _AWS_IN_PARTS = re.compile(
-    r"ws_secret_access_key[\"']?\s?[=:]\s?[\"']?(?P<first>[A-Za-z0-9+/]{8,39})\r?\n[ \t>]{0,12}"
+    r"(?:ws_secret_access_key|secret access key)[\"']?(?: \[[^\]\n]{0,24}\])?\s?[=:]\s?[\"']?(?P<first>[A-Za-z0-9+/]{8,39})\r?\n[ \t>]{0,12}"
     r"(?P<rest>[A-Za-z0-9+/]{1,32})(?![A-Za-z0-9+/=])",
     re.IGNORECASE,
 )
@@ -224,7 +230,14 @@ def _find_in_strings(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
     for joint in _JOINT.finditer(encoded.translate(_JOINT_MARKS)):
         stop = joint.start()
         start = encoded.rfind(encoded[stop : stop + 1], max(0, stop - _LONGEST_LINE), stop) + 1
-        if start and stop - start >= _FEWEST and encoded[start : start + 2] in _BEGINNINGS:
+        if (
+            start
+            and stop - start >= _FEWEST
+            and (
+                encoded[start : start + 2] in _BEGINNINGS
+                or encoded[start + 14 : start + 23] == b".atlasv1."
+            )
+        ):
             places += (start, stop)
     borders = to_character_offsets(text, encoded, places) if places else []
     return zip(borders[::2], borders[1::2], strict=True)
