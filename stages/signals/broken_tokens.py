@@ -63,7 +63,10 @@ _APPENDED = (
 )
 """The next part is appended to a variable: `TOKEN+="…"`, `$key .= '…'`, `key = key + "…"`."""
 
-_WITHIN_LINE = r"""["'`]\}\$\{["'`]|["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
+_WITHIN_LINE = (
+    r"""["'`]\}\$\{["'`]|["'`] ?(?:[,+.&|~^]|\.\.|<>|\|\||\+\+)? ?["'`]"""
+    r"""|(?<=[^|]) ?<br ?/?>(?=[^\s|])"""
+)
 _UNSEEN = (
     r"(?:<wbr ?/?>|</span><span[^<>\n]{0,40}>"
     r"|&(?:shy|#(?:173|8203|1[03]|x(?:200[Bb]|[Aa]?[Dd]|[Aa]))|ZeroWidthSpace"
@@ -184,7 +187,8 @@ def find_broken_tokens(text: str, encoded: bytes) -> Iterator[Span]:
 
 
 _AWS_IN_PARTS = re.compile(
-    r"(?:ws_secret_access_key|secret access key)[\"']?(?: \[[^\]\n]{0,24}\])?\s?[=:]\s?[\"']?(?P<first>[A-Za-z0-9+/]{8,39})\r?\n[ \t>]{0,12}"
+    r"(?:ws_secret_access_key|secret access key)[\"']?(?: \[[^\]\n]{0,24}\])?\s?[=:]"
+    r"\s?[\"']?(?P<first>[A-Za-z0-9+/]{8,39})\r?\n[ \t>]{0,12}"
     r"(?P<rest>[A-Za-z0-9+/]{1,32})(?![A-Za-z0-9+/=])",
     re.IGNORECASE,
 )

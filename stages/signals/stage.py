@@ -41,7 +41,7 @@ class Signals(Stage):
     and a span names its message.
     """
 
-    name, version, reproducible = "signals", 29, "bytes"
+    name, version, reproducible = "signals", 30, "bytes"
     inputs: ClassVar = {
         "documents": Maybe("documents"),
         "conversations": Many("conversations"),

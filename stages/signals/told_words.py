@@ -72,7 +72,9 @@ def find_told_words(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 _ENGLISH = re.compile(r"pass(?:word|phrase|code)|passwort|kennwort", re.IGNORECASE)
-_BARE = re.compile(r"[ \u00a0](?:[-\w]{1,12}[ \u00a0])?[\"'`«“„「*]{0,2}")
+_BARE = re.compile(
+    r"[ \u00a0](?:(?:wi-?fi|wlan|rar|zip)[-\w]{0,6}[ \u00a0])?[\"'`«“„「*]{0,2}", re.IGNORECASE
+)
 
 
 def _is_bare(text: str, end: int, match: re.Match[str]) -> bool:

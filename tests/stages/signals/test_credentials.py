@@ -64,6 +64,7 @@ def made(seed: int = 7) -> dict[str, str]:
         "twitter_bearer": "A" * 22 + some(LETTERS, 80) + "x",
         "telegram_token": f"{some('123456789', 9)}:AA{some(BASE64URL, 32)}x",
         "azure_client_secret": f"{some(LETTERS, 3)}8Q~{some(LETTERS + '-_.', 33)}x",
+        "aws_session_token": "IQoJb3JpZ2lu" + some(LETTERS, 300) + "x",
         "sendgrid_key": f"SG.{some(LETTERS, 22)}.{some(LETTERS, 43)}",
         "pypi_token": "pypi-AgEIcHlwaS5vcmc" + some(BASE64URL, 60) + "x",
         "json_web_token": f"{part({'alg': 'HS256'})}.{part({'sub': some(LETTERS, 9)})}"
