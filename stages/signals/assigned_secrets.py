@@ -85,7 +85,9 @@ _CALLED = re.compile(
 _CALL_REACH, _CALL_SIGNS = 100, ("(", "login", "app", "sonar")
 """Calls and commands whose argument is a secret, and the name of OpenWeather's keys."""
 
-_UUID = re.compile(r"(?:[0-9]{4,8}-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
+_UUID = re.compile(
+    r"(?:[0-9]{4,8}-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::fx)?\Z", re.IGNORECASE
+)
 _ID_BETWEEN = re.compile(
     r"\bids?\b|\bjti\b|(?-i:Id\b)|trace|request|correlation|provided", re.IGNORECASE
 )
@@ -121,7 +123,10 @@ _BASIC_BEFORE = re.compile(
 )
 _BEARER_BEFORE = re.compile(r"authorization\W{1,12}bearer\s{1,2}\Z", re.IGNORECASE)
 _LONGEST_BASIC = 34
-_PRINTED_LOGINS = ("Aladdin:open sesame", "Aladdin:OpenSesame", "test:123£")
+_PRINTED_LOGINS = (
+    *("s6BhdRkqt3:gX1fBat3bV", "s6BhdRkqt3:7Fjfp0ZBr1KtDRbnfVdmIw", "username:password"),
+    *("user:password", "user:pass", "Aladdin:open sesame", "Aladdin:OpenSesame", "test:123£"),
+)
 """Examples of RFC 7617, of RFC 2617 and of pages about it."""
 
 

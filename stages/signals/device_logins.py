@@ -164,6 +164,15 @@ DEVICE_SHAPES: dict[str, str] = {
     "decryptionkey=": rf"decryptionkey=[\"'](?P<exact>{_HEX})[\"']",
     "wandb login ": r"wandb login (?:--relogin )?(?P<exact>[0-9a-f]{40})(?!\w)",
     "authtoken ": r"authtoken (?P<exact>(?=\w{0,40}[0-9])\w{40,52})(?!\w)",
+    **{
+        hint: (
+            rf"{hint}(?:key|salt)['\"], {{1,12}}"
+            r"['\"](?P<exact>(?=\S{0,20}[0-9])[^\s'\"]{12,40})['\"]"
+        )
+        for hint in ("logged_in_", "nonce_")
+    },
+    "x-gotify-key": r"x-gotify-key['\"]?: ?['\"]?(?P<exact>(?-i:[A-Za-z0-9_.-]{15}))(?![\w-])",
+    "cohere.client(": r"cohere\.client\(['\"](?P<exact>(?-i:[A-Za-z0-9]{40}))['\"]",
     "private-token": (
         r"private-token['\"]?(?:: ?|, ?)['\"]?(?P<exact>(?-i:[A-Za-z0-9_-]{20}))(?![\w-])"
     ),
@@ -290,7 +299,8 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         for hint in ("pass", "pwd", "secret", "_pw")
     },
     "<(": {
-        hint: rf"{hint}[ =]<\((?:echo|printf) (?:-n )?{_SURE}" for hint in ("-file", "--passfile")
+        hint: rf"{hint}[ =]<\((?:echo|printf) (?:-n )?{_SURE}"
+        for hint in ("-file", "--passfile", "--password")
     },
     "<<": {
         "pass insert": (

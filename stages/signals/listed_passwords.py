@@ -52,7 +52,10 @@ def find_told_pairs(text: str) -> Iterator[Span]:
         pair = _PAIR.match(text, slash)
         place = trim(text, *pair.span("value")) if pair is not None else (0, 0)
         if rate(text[slice(*place)]) > WEAK and not text.startswith((" /", "/"), place[1]):
-            line = text[max(text.rfind("\n", 0, slash) + 1, slash - 100) : slash]
+            first = text.rfind("\n", max(0, slash - 200), slash)
+            if text[first - 1 : first] == "?":  # The answer to a question.
+                first = text.rfind("\n", max(0, slash - 200), first)
+            line = text[max(first + 1, slash - 200) : slash]
             if _USER.search(line) and _OF_ACCOUNT.search(line):
                 yield Span(*place, "password", "<secret:password>")
         slash = text.find(" / ", slash + 1)

@@ -148,7 +148,8 @@ _KEPT_FOR_FICTION = re.compile(
     r"|(?:(?:00)?61|0)(?:[2378](?:5550|7010)[0-9]{4}|491570[0-9]{3})"
 )
 _SAYS_FICTION = re.compile(
-    r"ofcom|\bfilms?\b|arcep|acma\b|fictiti|fiction|drama|televi[sz]i|placeholder", re.IGNORECASE
+    r"beispiel|ofcom|\bfilms?\b|arcep|acma\b|fictiti|fiction|drama|televi[sz]i|placeholder",
+    re.IGNORECASE,
 )
 _LITERAL_BEFORE = re.compile(r"(?:[(=\[]|[=:,] )[\"']\Z")
 _FICTION_REACH = 60

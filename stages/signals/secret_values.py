@@ -86,7 +86,7 @@ _PATH, _PATH_PARTS = re.compile(r"[~.]{0,2}/"), re.compile(r"[A-Za-z]+|[0-9]+")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
-    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![A-Za-z][a-z]{3,11}[0-9]{2,4}\.(?!value|text|data|content|string|field|input|form|name)[A-Za-z][a-z]{3,11}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._][0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
+    r"[(){}\[\]|]|\w:\w|!important|\A(?!@[A-Za-z]{4,20}[0-9]{2,6}\Z)[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![A-Za-z][a-z]{3,11}[0-9]{2,4}\.(?!value|text|data|content|string|field|input|form|name)[A-Za-z][a-z]{3,11}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._][0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
     r"|\A(?![0-9]{2,4}-(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year|time"
     r"|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column"
     r"|pixel|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit"

@@ -225,10 +225,19 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
             if rate(text[slice(*another)]) > WEAK:
                 yield Span(*another, "password", "<secret:password>")
         return
-    place = _find_before(text, start) or find_told_words(text, start, end)
+    yes = _SAID_YES.match(text, end)
+    place = None if yes is None else _find_behind(text, yes.end(), is_verb=False)
+    place = place or _find_before(text, start) or find_told_words(text, start, end)
     if place is not None:
         yield Span(*place, "password", "<secret:password>")
 
+
+_SAID_YES = re.compile(
+    r"\?\s(?:yes|yep|yeah|sure|of course|ja|jo|oui|sí|si|sì|sim|claro|да|так|tak|ano|evet|igen|da)"
+    r"[,.!:]{0,2} (?:it['’]?s|it is|try|use|es ist|das ist|c['’]est|es|è|é|это|це|to|je|er|är)? ?",
+    re.IGNORECASE,
+)
+"""The answer to who asks for a password: `the wifi password? Yes, it's …`."""
 
 _USER_ABOVE = re.compile(r"(?:user|login|e?mail)\w{0,4}\s?:", re.IGNORECASE)
 _COMMAND = re.compile(r"(?:[`$#\n] ?|sudo )passwd\Z")
