@@ -64,7 +64,12 @@ def find_told_words(text: str, start: int, end: int) -> tuple[int, int] | None:
             continue
         if group == "site" and of_archive and "." in value:
             return match.span(group)
-        if of_archive or _OF_NETWORK.search(around) or _is_foreign(text, start):
+        if (
+            of_archive
+            or _OF_NETWORK.search(around)
+            or _is_foreign(text, start)
+            or (len(re.findall("[-_]", value)) > 1 and not _ENGLISH.match(text, start))
+        ):
             place = match.span(group)
             if _are_words(value):
                 return place
