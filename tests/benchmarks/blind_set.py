@@ -123,6 +123,7 @@ class BlindSet:
     first_seed: int
     texts: Path
     makers: Mapping[str, Maker]
+    kinds: tuple[str, ...] = KINDS
     in_turn: bool = False
     """Whether a round uses every template, the last drawn first, whatever its weight."""
 
@@ -136,9 +137,9 @@ class BlindSet:
         A round goes over all templates in a drawn order and uses each with the chance of its
         weight. Raises ValueError for an unknown kind.
         """
-        if kind not in KINDS:
+        if kind not in self.kinds:
             raise ValueError(
-                f"no kind of the {self.ordinal} blind set: {kind}; it has {', '.join(KINDS)}"
+                f"no kind of the {self.ordinal} blind set: {kind}; it has {', '.join(self.kinds)}"
             )
         rng = random.Random(f"{self.ordinal} {kind} {seed}")
         cases: dict[str, Case] = {}
