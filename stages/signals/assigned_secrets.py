@@ -166,7 +166,7 @@ _DIGEST_BETWEEN = re.compile(r"hash|digest|md5|\bsha-?[0-9]|checksum|fingerprint
 
 _DIGEST_OF = re.compile(
     r"(?:hash|digest|md5|\bsha-?[0-9]{1,3}|checksum|fingerprint) (?:of|for|von|de|des|der|du|del)\b"
-    r"[^\n:=]{0,24}\Z",
+    r"[^\n:=]{0,60}\Z",
     re.IGNORECASE,
 )
 """What says that a digest of the secret follows: `SHA-1 of the leaked password: …`."""
@@ -380,7 +380,7 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
         return False
     if _HEX.match(value) and (
         _DIGEST_BETWEEN.search(text, name.end("name"), start)
-        or _DIGEST_OF.search(text, max(0, name.start() - 40), name.start())
+        or _DIGEST_OF.search(text, max(0, name.start() - 80), name.start())
         or _NO_SECRET_BEFORE.search(text, max(0, name.start() - 32), name.start())
     ):
         return False

@@ -173,6 +173,10 @@ DEVICE_SHAPES: dict[str, str] = {
     },
     "x-gotify-key": r"x-gotify-key['\"]?: ?['\"]?(?P<exact>(?-i:[A-Za-z0-9_.-]{15}))(?![\w-])",
     "cohere.client(": r"cohere\.client\(['\"](?P<exact>(?-i:[A-Za-z0-9]{40}))['\"]",
+    'jwt": {': (
+        r"jwt\": ?\{\s{0,40}(?:\"\w{1,30}\": ?\"?[^\"\n]{0,80}\"?,\s{0,40}){0,4}"
+        r"\"key\": ?\"(?P<exact>(?!\w{0,12}secret|your)[^\"\s]{12,128})\""
+    ),
     "private-token": (
         r"private-token['\"]?(?:: ?|, ?)['\"]?(?P<exact>(?-i:[A-Za-z0-9_-]{20}))(?![\w-])"
     ),

@@ -294,7 +294,8 @@ _RECOVERY_HINTS = (
 )
 _RECOVERY = Literals([hint.encode() for hint in _RECOVERY_HINTS])
 _RECOVERY_LIST = re.compile(
-    r"[^\n:：]{0,80}(?:[:：][^\S\n]*(?:\r?\n\s{0,8})?|\r?\n\s{0,8})", re.IGNORECASE
+    r"[^\n:：]{0,80}(?:[:：][^\S\n]*(?:\r?\n\s{0,8})?|\r?\n(?:[-=*]{3,40}\r?\n)?\s{0,8})",
+    re.IGNORECASE,
 )
 _BETWEEN = re.compile(
     r"(?:[,;|]?[ \t]{1,12}|[ \t]*(?:\r?\n){1,2}[ \t]*)(?:(?:[-*•]|[0-9]{1,2}[.):])[ \t]{1,4})?"

@@ -19,7 +19,7 @@ ENGLISH = (
     r"|(?<=wpa))psk(?![a-z])"
     r"|(?:(?<=auth_)|(?<=control))pass|(?:(?<=bind)|(?<=root))pw(?![a-z])"
     rf"|(?<![a-z_-])(?<![0-9]:)secret(?=[\"']?(?:\s|[ \t]{{2,12}})?[:=])|"
-    rf"(?:{OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_key(?![a-z_])"
+    rf"(?:{OF_APPLICATION})secret(?![a-z_])|(?<![a-z_-])secret_?key(?![a-z_])"
     rf"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
     r"|(?<![a-z])mdp(?![a-z])"
 )

@@ -260,7 +260,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     escaped, value = value, unescape(_ESCAPED.sub(r"\1", value))
     if _DIGEST.fullmatch(value) and (
         "==" in (match["firm"] or "").replace("!", "=")
-        or _HASH_OF.search(text, max(0, start - 40), start)
+        or _HASH_OF.search(text, max(0, start - 72), start)
     ):
         return
     if " " in value:
@@ -291,7 +291,7 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
 """What a program compares the hash of a password with."""
 
 _HASH_OF = re.compile(
-    r"(?:hash|md5|sha-?[0-9]{1,3}|digest|ntlm|checksum|prüfsumme|хеш|хэш|empreinte|somme)\W[^\n]{0,30}\Z",
+    r"(?:hash|md5|sha-?[0-9]{1,3}|digest|ntlm|checksum|prüfsumme|хеш|хэш|empreinte|somme)\W[^\n]{0,60}\Z",
     re.IGNORECASE,
 )
 

@@ -25,7 +25,7 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _COMMON = re.compile(
-    r"(?:admin|changeit|changeme|default|guest|letmein|my_?pass(?:word)?|none|null|nil|pass"
+    r"(?:A3ddj3w|tr0ub4dor&3|admin|changeit|changeme|default|guest|letmein|my_?pass(?:word)?|none|null|nil|pass"
     r"|passw0rd|passwd|password|pw|pwd|qwerty|root|s3cr3t|secret|test|testing|tester|token|toor"
     r"|user|username|xxx|your_?password|demo|foo|bar|foobar|abc|hello|example|temp|login|welcome"
     r"|string|value|todo|tbd|undefined|false|true|required|optional|postgres|mysql|oracle|mongo"
@@ -325,6 +325,9 @@ _POINTED = re.compile(
 )
 """Three words or more that points join, all long: fields of programs mostly have a short one."""
 
+_UNDERSCORED = re.compile(r"[a-z]{4,12}(?:_[a-z]{4,12}){3,7}")
+"""Four words or more in snake case: names of programs mostly have a short one."""
+
 _WORD = re.compile(r"[^\W\d_][a-zß-ÿ\u0100-\u017f]*")
 _FEWEST_OF_A_WORD = 10
 _NO_PASSWORD = re.compile(
@@ -368,7 +371,7 @@ def is_chosen_words(value: str) -> bool:
     """
     if len(value) < 8 or is_placeholder(value):
         return False
-    if not any(shape.fullmatch(value) for shape in (_WORDS, _CAPITALS, _POINTED)):
+    if not any(shape.fullmatch(value) for shape in (_WORDS, _CAPITALS, _POINTED, _UNDERSCORED)):
         return False
     if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
         return False
