@@ -49,8 +49,8 @@ _CLOSE = r"""["']\)?[ \t]?[^\w\s"']{0,4}(?: ?vb(?:CrLf|NewLine|Lf|Cr) ?&)?[ \t]?
 
 _OPEN = r"""[ \t]{0,40}(?:[^\w\s"']{1,4}(?:\w{1,8}\()?[ \t]?)?[rRbBuUL]?["']"""
 _TO_BUILDER = (
-    r"""["']\);?\r?\n[ \t]{0,40}(?:sb|buf|str|out|\w{0,20}(?:[bB]uilder|[bB]uffer|[tT]oken"
-    r"|[kK]ey))"""
+    r"""["']\);?\r?\n[ \t]{0,40}"""
+    r"""(?:sb|buf|str|out|\w{0,20}(?:[bB]uilder|[bB]uffer|[tT]oken|[kK]ey))"""
     r"""\.(?:append|write|concat|Append|Write|WriteString)\(["']"""
 )
 """The next part is appended to a buffer: `sb.append("…");`."""

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from stages.signals.literals import find_all
 from stages.signals.sample_addresses import is_sample, is_top_level
 
-_LETTERS = r"A-Za-z0-9\u00c0-\u024f\u0370-\u052f"
-LABEL = rf"[{_LETTERS}](?:[{_LETTERS}-]{{0,61}}[{_LETTERS}])?"
+LETTERS = r"A-Za-z0-9\u00c0-\u024f\u0370-\u052f"
+LABEL = rf"[{LETTERS}](?:[{LETTERS}-]{{0,61}}[{LETTERS}])?"
 """A part of a domain, in the alphabets of Europe."""
 
 _UNIT = re.compile(r"&#(?:[0-9]{2,5}|[xX][0-9A-Fa-f]{2,4});|[A-Za-z0-9._+-]")
@@ -24,7 +25,7 @@ _ADDRESS = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._+-]{{0,63}}@(?P<host>(?:{LABEL}\
 def _find_entities(text: str) -> Iterator[tuple[int, int]]:
     """Addresses of which more than the '@' is written as entities: `&#97;&#110;&#110;&#64;…`."""
     free = 0
-    for place in _find_all(text, "&#"):
+    for place in find_all(text, "&#"):
         run = _UNITS.match(text, place) if place >= free else None
         if run is None:
             continue
@@ -34,13 +35,6 @@ def _find_entities(text: str) -> Iterator[tuple[int, int]]:
         address = _ADDRESS.search(plain) if len(plain) == len(units) else None
         if address is not None and is_top_level(address["host"].rpartition(".")[2].lower()):
             yield units[address.start()].start(), units[address.end() - 1].end()
-
-
-def _find_all(text: str, literal: str) -> Iterator[int]:
-    place = text.find(literal)
-    while place >= 0:
-        yield place
-        place = text.find(literal, place + 1)
 
 
 _SHARED_HOST = re.compile(
@@ -56,18 +50,19 @@ _ADDED = re.compile(
 def _find_shared_hosts(text: str) -> Iterator[tuple[int, int]]:
     """Addresses at one host, as papers write their authors': `{a.rossi, m.bianchi}@dei.it`."""
     for match in _SHARED_HOST.finditer(text):
-        if is_top_level(match["host"].rpartition(".")[2].lower()) and not is_sample(
-            "", match["host"]
-        ):
+        if _is_real("", match["host"]):
             yield match.span()
 
 
 def _find_added(text: str) -> Iterator[tuple[int, int]]:
     """Addresses that a script adds: `'ann' + '@' + 'corp.se'`."""
     for match in _ADDED.finditer(text):
-        host = match["host"]
-        if is_top_level(host.rpartition(".")[2].lower()) and not is_sample(match["local"], host):
+        if _is_real(match["local"], match["host"]):
             yield match.start("local"), match.end("host")
+
+
+def _is_real(local: str, host: str) -> bool:
+    return is_top_level(host.rpartition(".")[2].lower()) and not is_sample(local, host)
 
 
 def find_composed_emails(text: str) -> Iterator[tuple[int, int]]:

@@ -67,7 +67,7 @@ _HERE_STRINGS = (
 
 _ADMINS = ("admin/", "root/")
 
-_SERVICES = (
+SERVICES = (
     *("netflix", "spotify", "disney", "hulu", "amazon", "gmail", "google", "icloud", "apple id"),
     *("facebook", "instagram", "twitter", "paypal", "ebay", "steam", "github", "gitlab", "dropbox"),
     *("outlook", "yahoo", "zoom", "slack", "linkedin", "airbnb", "twitch", "router", "cpanel"),
@@ -382,7 +382,7 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         ".hash(": rf"(?<=context)\.hash\({_LITERAL}",
         "pwgen ": r"pwgen [^\n]{0,30}\r?\n(?P<exact>\S{8,64})(?=\r?\n[^\n]{0,40}(?:pass|pw))",
     },
-    "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in _SERVICES},
+    "->": {hint: rf"(?<![\w.]){hint}\+? (?:pw |login )?-> {_LOOSE}{_END}" for hint in SERVICES},
     " :": {hint: rf"{hint}\s{{1,24}}: ?(?P<exact>\S{{8,63}}){_END}" for hint in _KEY_CONTENTS},
     "<<<": {
         hint: (
@@ -396,7 +396,7 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             rf"(?<![\w.]){hint}\+?(?:[ \t]{{1,12}}|: ?)[\w.@+-]{{3,60}}"
             rf"(?:[ \t]{{1,12}}| / |, ){_LOOSE}{_END}"
         )
-        for hint in _SERVICES
+        for hint in SERVICES
     },
 }
 """Those that are searched only in a text with the sign that all of a group have."""

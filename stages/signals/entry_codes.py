@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.literals import Literals, Triples
+from stages.signals.literals import Literals, Triples, find_all
 from stages.signals.outputs import Span
 
 _PLACES = (
@@ -189,15 +189,11 @@ def find_entry_codes(text: str, triples: Triples | None) -> Iterator[Span]:
         return
     for number in _LITERALS.choose(triples):
         hint = _HINTS[number]
-        place = text.find(hint)
-        while place >= 0:
+        for place in find_all(text, hint):
             yield from _find_code(text, place, hint)
-            place = text.find(hint, place + len(hint))
     for number in _RECOVERY.choose(triples):
-        place = text.find(_RECOVERY_HINTS[number])
-        while place >= 0:
+        for place in find_all(text, _RECOVERY_HINTS[number]):
             yield from _find_recovery_codes(text, place)
-            place = text.find(_RECOVERY_HINTS[number], place + 1)
 
 
 def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:

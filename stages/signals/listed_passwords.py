@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.device_logins import SERVICES
 from stages.signals.login_calls import read_argument
 from stages.signals.outputs import Span
 from stages.signals.secret_values import is_chosen_words, is_password
@@ -30,10 +31,8 @@ _OF_ACCOUNT = re.compile(
 
 
 _ACCOUNT_BEFORE = re.compile(
-    r"(?:\A|\n|[.;] )[ \t>*-]{0,6}(?:(?:netflix|spotify|disney\+?|hulu|amazon|prime|gmail|google"
-    r"|icloud|apple ?id|facebook|instagram|twitter|paypal|ebay|steam|github|gitlab|dropbox|wi-?fi"
-    r"|wlan|router|nas|vpn|ftp|ssh|cpanel|wordpress|outlook|yahoo|zoom|slack|linkedin|uber|airbnb"
-    r"|twitch|psn|xbox|synology|fritz!?box|jenkins|grafana|e?mail|bank|keepass|portal|intranet)"
+    rf"(?:\A|\n|[.;] )[ \t>*-]{{0,6}}(?:(?:{'|'.join(SERVICES)}|disney\+|prime|appleid|wi-?fi|wlan"
+    r"|nas|vpn|ftp|ssh|uber|psn|xbox|fritz!?box|e?mail|bank|keepass|portal|intranet)"
     r"[\w .]{0,16}(?:\s?[:\u2013\u2014|]|\s-)\s{1,2}[\w.@+-]{2,40}|root|admin(?:istrator)?)\Z",
     re.IGNORECASE,
 )

@@ -7,7 +7,7 @@ that it lacks, and is not searched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -45,6 +45,14 @@ def _number_triples(encoded: bytes) -> npt.NDArray[np.uint16]:
     numbers ^= codes[1:-1] << np.uint16(5)
     numbers ^= codes[:-2]
     return numbers
+
+
+def find_all(text: str, literal: str) -> Iterator[int]:
+    """Where a literal begins in a text, each time: a search by a literal is the fastest."""
+    place = text.find(literal)
+    while place >= 0:
+        yield place
+        place = text.find(literal, place + 1)
 
 
 class Literals:

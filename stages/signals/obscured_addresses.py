@@ -14,15 +14,14 @@ for around a literal only, so time is linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stages.signals.composed_addresses import LABEL, find_composed_emails
-from stages.signals.literals import Literals, find_triples
+from stages.signals.composed_addresses import LABEL, LETTERS, find_composed_emails
+from stages.signals.literals import Literals, find_all, find_triples
 from stages.signals.sample_addresses import is_sample, is_top_level
 
-_LETTERS = r"A-Za-z0-9\u00c0-\u024f\u0370-\u052f"
-_LOCAL = rf"(?<![{_LETTERS}_.@+-])[{_LETTERS}][{_LETTERS}_.+-]{{0,63}}"
+_LOCAL = rf"(?<![{LETTERS}_.@+-])[{LETTERS}][{LETTERS}_.+-]{{0,63}}"
 _LONGEST_LOCAL = 64
 
 _AT_WORDS = (
@@ -73,7 +72,7 @@ _LABEL_BETWEEN_SIGNS = re.compile(r"[A-Za-z0-9]{1,62}(?:-(?!dot-)[A-Za-z0-9]{1,6
 _NAME = re.compile(
     rf"{_LOCAL}(?:(?:\s?{_OPEN}\s?(?:{_DOT_WORDS}|\.)\s?{_SHUT}\s?"
     r"|[ ](?:dot|underscore|dash|hyphen|minus)[ ])"
-    rf"[{_LETTERS}_+-]{{1,40}}){{0,3}}\Z",
+    rf"[{LETTERS}_+-]{{1,40}}){{0,3}}\Z",
     re.IGNORECASE,
 )
 _NAME_BEFORE_SIGN = re.compile(r"(?<![A-Za-z0-9._+-])[A-Za-z0-9][A-Za-z0-9._+]{0,63}\Z")
@@ -242,15 +241,6 @@ class _Domain:
     dot: str
 
 
-def _places(text: str, literals: Sequence[str]) -> Iterator[int]:
-    """Where any of the literals begins: a search by a literal is the fastest."""
-    for literal in literals:
-        place = text.find(literal)
-        while place >= 0:
-            yield place
-            place = text.find(literal, place + 1)
-
-
 def _choose_literals(text: str) -> list[str]:
     """The literals of signs that a text holds: few of them stand in it, and most in none."""
     most = len(_ASCII_LITERALS) if text.isascii() else len(_LITERALS)
@@ -264,7 +254,7 @@ def _choose_literals(text: str) -> list[str]:
 def find_obscured_emails(text: str) -> Iterator[tuple[int, int]]:
     """Places of addresses with a sign that is spelled, escaped or interrupted."""
     seen = set[int]()
-    for place in _places(text, _choose_literals(text)):
+    for place in (at for literal in _choose_literals(text) for at in find_all(text, literal)):
         mark = _find_mark(text, place)
         if mark is not None and mark.start() not in seen:
             seen.add(mark.start())
@@ -405,20 +395,18 @@ def _read_domain(text: str, start: int, sign: str | None = None) -> _Domain | No
 
 def _find_spelled_after_at(text: str) -> Iterator[tuple[int, int]]:
     """Addresses whose dots alone are spelled: `ann@corp[dot]com`."""
-    place = text.find("@") if "@" in text else -1
-    while place >= 0:
+    for place in find_all(text, "@"):
         domain = _read_domain(text, place + 1)
         if domain is not None and domain.sort in ("boxed", "word", "escaped"):
             name = _NAME.search(text, max(0, place - _LONGEST_LOCAL), place)
             host = ".".join(domain.labels)
             if name is not None and not is_sample(name[0], host):
                 yield name.start(), domain.end
-        place = text.find("@", place + 1)
 
 
 def _find_replaced(text: str, seen: set[int]) -> Iterator[tuple[int, int]]:
     """Addresses with another sign, where the text says which: `ann#corp.cn (#换成@)`."""
-    for place in _places(text, ("#",)):
+    for place in find_all(text, "#"):
         if text[place - 1 : place].isspace():  # A comment.
             continue
         mark = _MARK.match(text, place)
@@ -434,7 +422,7 @@ def _find_plain(text: str) -> Iterator[tuple[int, int]]:
     is_spelled = any(f" {word} " in text for word in ("dot", "DOT", "Dot", "punkt", "point"))
     if not is_archive and not is_spelled and "(" not in text:
         return
-    for place in _places(text, (" at ",)):
+    for place in find_all(text, " at "):
         mark = _MARK.match(text, place)
         span = _read_address(text, mark) if is_spelled and mark else None
         if span is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.signals.literals import Literals, Triples
+from stages.signals.literals import Literals, Triples, find_all
 from stages.signals.named_values import ASSIGNS, find_inserted
 from stages.signals.outputs import Span
 from stages.signals.secret_kinds import PUBLISHED
@@ -50,17 +50,10 @@ _LITERALS = Literals([hint.encode() for hint in _HINTS])
 _ASSIGNING = re.compile(r"[=:\"'(]")
 
 
-def _find_all(text: str, literal: str) -> Iterator[int]:
-    place = text.find(literal)
-    while place >= 0:
-        yield place
-        place = text.find(literal, place + 1)
-
-
 def find_salts(text: str, triples: Triples | None) -> Iterator[Span]:
     """Values full of signs and blanks beside a name, as WordPress and Django make them."""
     hints = [_HINTS[number] for number in _LITERALS.choose(triples)]
-    for place in (place for hint in hints for place in _find_all(text, hint)):
+    for place in (place for hint in hints for place in find_all(text, hint)):
         if not _ASSIGNING.search(text, place, place + 24):
             continue
         match = _SALTED.search(text, max(0, place - 12), place + 220)

@@ -219,9 +219,8 @@ def find_told_passwords(text: str, start: int, end: int) -> Iterator[Span]:
     place = _find_behind(text, end, is_verb)
     if place is not None:
         yield Span(*place, "password", "<secret:password>")
-        for second in filter(
-            None, (_SECOND.match(text, place[1]), _OF_OTHER_PLACE.match(text, place[1]))
-        ):
+        second = _SECOND.match(text, place[1])
+        if second is not None:
             another = trim(text, *second.span("token"))
             if rate(text[slice(*another)]) > WEAK:
                 yield Span(*another, "password", "<secret:password>")
@@ -245,17 +244,13 @@ _COMMAND = re.compile(r"(?:[`$#\n] ?|sudo )passwd\Z")
 _ARGUMENT = re.compile(r" \S{1,40}")
 """The command, and the user whose password it changes."""
 
-_OF_OTHER_PLACE = re.compile(
-    r"[\"'`»”*]{0,2},? (?:y|and|und|et|e|och|og|i|en|és|и|а|та|ja) (?:[^\W\d_]{1,12} ){0,2}?"
-    r"(?:del|de|du|des|vom|für|for|of|do|da|till|til|от|для|за) (?:[^\W\d_]{1,12} ){1,3}"
-    r"(?P<token>[\"'`«“„*]{0,2}[!-~]{6,80})"
-)
-"""A second password in the same sentence: `… und das vom Router …`."""
-
 _SECOND = re.compile(
-    r"[\"'`»”*]{0,2} (?:to|->|→|zu|auf|in|a|à|na|til|till|на|or|oder|ou|o)"
+    r"[\"'`»”*]{0,2}(?: (?:to|->|→|zu|auf|in|a|à|na|til|till|на|or|oder|ou|o)"
+    r"|,? (?:y|and|und|et|e|och|og|i|en|és|и|а|та|ja) (?:[^\W\d_]{1,12} ){0,2}?"
+    r"(?:del|de|du|des|vom|für|for|of|do|da|till|til|от|для|за)(?: [^\W\d_]{1,12}){1,3})"
     r" (?P<token>[\"'`«“„*]{0,2}[!-~]{6,80})"
 )
+"""A second password in the same sentence: `… to …`, `… und das vom Router …`."""
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

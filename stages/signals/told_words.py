@@ -52,40 +52,32 @@ _FEWEST_LETTERS = 9
 def find_told_words(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The place of joined words, or of a site, that the name in [start, end) is told to have."""
     match = _SHAPE.match(text, end, end + _LONGEST)
-    if match is None or (
-        _ENGLISH.match(text, start) and match.end(0) and _is_bare(text, end, match)
-    ):
+    if match is None:
         return None
-    around = text[max(0, start - _BEFORE) : match.start("words" if match["words"] else "site")]
+    group = match.lastgroup or "words"
+    place, value = match.span(group), match[group]
+    around = text[max(0, start - _BEFORE) : place[0]]
     of_archive = _OF_ARCHIVE.search(around) is not None
-    for group in ("site", "words"):
-        value = match[group]
-        if value is None:
-            continue
-        if group == "site" and of_archive and "." in value:
-            return match.span(group)
-        if (
-            of_archive
-            or _OF_NETWORK.search(around)
-            or _is_foreign(text, start)
-            or (len(re.findall("[-_]", value)) > 1 and not _ENGLISH.match(text, start))
-        ):
-            place = match.span(group)
-            if _are_words(value):
-                return place
-    return None
+    if group == "site" and of_archive:
+        return place
+    is_english = _ENGLISH.match(text, start) is not None
+    if (
+        is_english and group == "words" and _BARE.fullmatch(text, end, place[0])
+    ):  # Neither a verb nor a sign.
+        return None
+    is_told = (
+        of_archive
+        or _OF_NETWORK.search(around) is not None
+        or _is_foreign(text, start)
+        or (not is_english and len(re.findall("[-_]", value)) > 1)
+    )
+    return place if is_told and _are_words(value) else None
 
 
 _ENGLISH = re.compile(r"pass(?:word|phrase|code)|passwort|kennwort", re.IGNORECASE)
 _BARE = re.compile(
     r"[ \u00a0](?:(?:wi-?fi|wlan|rar|zip)[-\w]{0,6}[ \u00a0])?[\"'`«“„「*]{0,2}", re.IGNORECASE
 )
-
-
-def _is_bare(text: str, end: int, match: re.Match[str]) -> bool:
-    """Whether no verb or sign joins the words to their name."""
-    place = match.start("words" if match["words"] else "site")
-    return _BARE.fullmatch(text, end, place) is not None and not match["site"]
 
 
 def _is_foreign(text: str, start: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stages.signals.literals import find_all
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
     has_two_digits,
@@ -124,15 +125,13 @@ def _find_proxies(text: str) -> Iterator[Span]:
 
 def _find_driver_logins(text: str, sign: str) -> Iterator[Span]:
     """The passwords of addresses without a scheme before each `sign`."""
-    place = text.find(sign)
-    while place >= 0:
+    for place in find_all(text, sign):
         login = _DRIVER_LOGIN.search(text, max(0, place - _DRIVER_REACH), place)
         is_other = text.startswith("@//", place)  # Oracle's: `ann/…@//host`.
         if login is not None and not is_other and login["password"] != login["user"]:
             password = login["password"]
             if is_password(password) or is_chosen_words(password):
                 yield Span(*login.span("password"), "url_password", "<secret:url_password>")
-        place = text.find(sign, place + 1)
 
 
 _OF_MAIL = re.compile(
@@ -152,12 +151,10 @@ def _find_listed_logins(text: str) -> Iterator[Span]:
         if _BEGINS_WITH_USER.search(before) and not _REPOSITORY.search(before):
             yield from _read_login(match)
     for account in _ACCOUNTS:
-        place = text.find(account)
-        while place >= 0:
+        for place in find_all(text, account):
             login = _OF_ACCOUNT.match(text, place)
             if login is not None and not text[text.rfind("\n", 0, place) + 1 : place].strip():
                 yield from _read_login(login)
-            place = text.find(account, place + 1)
 
 
 def _read_login(match: re.Match[str]) -> Iterator[Span]:

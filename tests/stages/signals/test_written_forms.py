@@ -57,6 +57,7 @@ SECRETS = (
     f"dd-application-key: ⟦{'4f4ad38b7e87ad8e6fc1e33069e6a40ffb73e345'}⟧",
     "aws_secret_access_key = ⟦0QUY/Hw/NJH6p3whsIb\nt6kgpwqs9q8sUOA0u+Rq1⟧\nregion = eu",
     "<td>Secret access key</td><td>⟦JTTkzpAXYm/yIqCMU4<br>rsXsgmkP7FAvqurjXKd7dm⟧</td>",
+    'token.append("⟦ghp_q8Zk81mQw0Lr5");\ntoken.append("TbX9vHs2NcJ4dYpAf7GuEx3⟧");',
     'token = "⟦ghp_q8Zk81mQw0Lr5" ++ "TbX9vHs2NcJ4dYpAf7GuEx3⟧"',
     "WLAN: pantry-Gast, Schlüssel: ⟦barley_36copper⟧",
     'echo -n "⟦ghp_q8Zk81mQw0Lr5" > token\necho -n "TbX9vHs2NcJ4dYpAf7GuEx3⟧" >> token',
