@@ -44,6 +44,7 @@ SHARED_ROOMS = (
     "encoders",
 )  # fmt: skip
 UNCOUNTED = ("page.py", "figures.py")
+PARSES = 10
 _MEMO = re.compile(rb"([0-9a-f]{64}) ([0-9a-f]{64})\n")
 _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")\b")
 
@@ -135,13 +136,26 @@ def _room_digest(room: Path) -> str:
         return known
     digest = hashlib.sha256()
     for name, content in sources:
-        tree = ast.parse(content)
+        tree = _syntax(content)
         _drop_docstrings(tree)
         digest.update(f"{name}\n{ast.dump(tree)}\n".encode())
     for name, content in data:
         digest.update(f"{name}\n{hashlib.sha256(content).hexdigest()}\n".encode())
     _write_memo(memo, key, digest.hexdigest())
     return digest.hexdigest()
+
+
+def _syntax(source: bytes) -> ast.Module:
+    """The syntax tree, tried anew where another thread's parse spoilt this one.
+
+    CPython 3.11 counts the depth of all trees under construction in one place: where a garbage
+    collection lets another thread parse in between, the count is wrong and `SystemError` is raised
+    though the source is good (python/cpython issue 106905).
+    """
+    for _ in range(PARSES - 1):
+        with suppress(SystemError):
+            return ast.parse(source)
+    return ast.parse(source)
 
 
 def _memo_key(files: Iterable[tuple[str, bytes]]) -> str:

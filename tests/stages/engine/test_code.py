@@ -61,6 +61,27 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return texts
 
 
+@pytest.mark.parametrize(("spoilt", "is_read"), [(1, True), (9, True), (10, False)])
+def test_a_parse_that_another_thread_spoilt_is_tried_anew(
+    room: Path, monkeypatch: pytest.MonkeyPatch, spoilt: int, is_read: bool
+) -> None:
+    expected = _digest(room)
+    (room / "stage.py").write_text(STORY + "# another key of the memo\n")
+    parse, left = ast.parse, [SystemError("AST constructor recursion depth mismatch")] * spoilt
+
+    def parse_or_fail(source: bytes) -> ast.Module:
+        if left:
+            raise left.pop()
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", parse_or_fail)
+    if is_read:
+        assert _digest(room) == expected
+    else:
+        with pytest.raises(SystemError, match="recursion depth"):
+            _digest(room)
+
+
 def _memo(room: Path) -> Path:
     (memo,) = (room / "__pycache__").glob("*.syntax*")
     return memo
