@@ -129,6 +129,10 @@ DEVICE_SHAPES: dict[str, str] = {
         r"user \S{1,60}\r?\n(?:[^\n]{0,80}\n)?[<>CS:= -]{0,5}pass "
         r"(?P<sure>[^\s:\"']{6,64})(?=\s|\Z)"
     ),
+    **{
+        hint: rf"\{hint}[ \t]{{1,12}}[\w.@+-]{{2,60}}:{_SURE}(?=\s|\Z)"
+        for hint in ("]:587", "]:465", "]:25", "]:2525")
+    },
     "/j #": rf"/j #[\w.-]{{1,40}} {_LOOSE}",
     "/join #": rf"/join #[\w.-]{{1,40}} {_LOOSE}",
     "/login ": rf"(?<![^\s>])/login (?!\S{{1,40}}=){_SURE}{_END}",
@@ -358,6 +362,10 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
         "passphrase": (
             r"passphrase(?: (?:for|of|to) [\w ]{2,40})?(?:: | ?= ?)"
             rf"(?P<exact>(?-i:{_WORDS})){_END}"
+        ),
+        "master pass": (
+            r"master pass(?:word|phrase|code)?(?: (?:for|of|to) [\w ]{2,40})?(?:: | is | ?= ?)"
+            rf"(?P<sure>(?-i:{_WORDS}[0-9]{{0,4}})){_END}"
         ),
         "pass": (
             r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"

@@ -198,7 +198,7 @@ _STATEMENTS = _shapes(
         "pragma key": rf"pragma key ?= ?{_LITERAL}",
         "add_user": rf"add_user {_WHO} {_SURE}",
         "cwjap": r'cwjap\w{0,8}="[^"\n]{1,32}","(?P<sure>[^\s"]{6,64})"',
-        "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<sure>[^\s;]{6,64});",
+        "wifi:": r"wifi:(?:[TSHE]:[^;\n]{0,40};){1,4}P:(?P<exact>[^\s;]{8,64});",
         "u: ": rf"(?<![a-z])u: ?{_WHO}\s{{1,3}}p: ?{_SURE}",
         "ascii 0": rf"ascii 0 {_SURE}",
         "uci set ": rf"uci set [\w.@\[\]-]{{1,60}}\.(?:key|password|psk)={_SURE}",

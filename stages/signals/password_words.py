@@ -183,7 +183,7 @@ _OPTIONS = re.compile(r"(?:=[^\s,=()\"']{1,40}|:[0-9]{2,5}),\Z")
 """An option before in a list without blanks, as of `mount`: `username=ann,`."""
 
 
-def is_variable(text: str, match: re.Match[str], value: str) -> bool:
+def is_variable(text: str, match: re.Match[str], begin: int, value: str) -> bool:
     """Whether a value without quotes is a name of a program: `password = pw1`, `f(password=p1)`.
 
     A name with two digits at the end of a line that begins with the password's is a value of an
@@ -192,7 +192,7 @@ def is_variable(text: str, match: re.Match[str], value: str) -> bool:
     sign = match["firm"].strip(" \t\n\"'])}")
     if not _IDENTIFIER.match(value) or sign not in ("=", ":="):
         return False
-    end = match.start("bare") + len(value)
+    end = begin + len(value)
     after = text[end : end + 1]
     if after == "," and _OPTIONS.search(text, max(0, match.start() - 40), match.start()):
         return False

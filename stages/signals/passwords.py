@@ -251,7 +251,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = value if _is_whole(text, match, value) else cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&", "|"):
             return
-        if is_variable(text, match, value) if match["firm"] else _OTHER_FIELD.match(value):
+        if is_variable(text, match, begin, value) if match["firm"] else _OTHER_FIELD.match(value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
@@ -301,9 +301,9 @@ _COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
 _NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
 _SECOND_ARGUMENT = re.compile(r"\\?[\"'],")
 _USER_AND_PASSWORD = re.compile(
-    r"(?:user|(?:user|login|id|usuario|usuário|utilisateur|benutzer|utente|kullanıcı|логин|帐号"
+    r"(?:user|(?:user|login|id|un|account|账号|帐号|帳號|用户|아이디|logon|acc|usuario|usuário|utilisateur|benutzer|utente|kullanıcı|логин|帐号"
     r"|账号|帳號|用户名)"
-    r"(?: ?name)?\s?[/&:+|]\s?)\Z",
+    r"(?: ?name)?\s?[/&:+|]\s?|[账帳帐][号號户戶]|用户名?)\Z",
     re.IGNORECASE,
 )
 _USER_VALUE = re.compile(r"[\w.@+-]{1,40}[:/|](?=.)")
@@ -374,7 +374,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
 _DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IGNORECASE)
 """What has a secret that no person chooses."""
 
-_DECLARED = re.compile(r"(?:\A|\n)\s{0,8}(?:ENV|ARG|SetEnv|setenv) \w{0,30}\Z")
+_DECLARED = re.compile(r"(?:\A|\n)\s{0,8}(?:ENV|ARG|SetEnv|setenv|fastcgi_param) \w{0,30}\Z")
 """A variable that a Dockerfile, Apache or csh sets without a sign: `ENV DB_PASSWORD …`."""
 
 _STDIN = "password-stdin"
@@ -436,7 +436,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
         if (
             match["quoted"] is not None
             and _DEFINES.search(text, max(0, match.start() - 40), match.start()) is not None
-        ):
+        ) or _DECLARED.search(text, max(0, match.start() - 40), match.start()) is not None:
             return True
         return USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):

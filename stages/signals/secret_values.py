@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections import Counter
 from itertools import pairwise
 
@@ -330,7 +331,7 @@ _UNDERSCORED = re.compile(r"[a-z]{4,12}(?:_[a-z]{4,12}){3,7}")
 
 _WORD = re.compile(r"[^\W\d_][a-zß-ÿ\u0100-\u017f]*")
 _FEWEST_OF_A_WORD = 10
-_NO_PASSWORD = re.compile(
+NO_PASSWORD = re.compile(
     r"required|optional|mandatory|string|text|number|integer|boolean|object|any|"
     r"none|null|undefined|default|example|sample|demo|test|testing|field|label|"
     r"input|value|values|name|names|user|users|username|login|logon|email|mail|"
@@ -376,7 +377,7 @@ def is_chosen_words(value: str) -> bool:
     if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
         return False
     words = _WORD.findall(value)
-    if any(map(_NO_PASSWORD.fullmatch, words)):
+    if any(map(NO_PASSWORD.fullmatch, words)):
         return False
     longest = max(words, key=len)
     if len(words) > 1:
@@ -429,8 +430,9 @@ def is_phrase(value: str) -> bool:
 
 
 _WORDS_APART = re.compile(
-    r"(?:[a-zß-ÿ]{3,14}|[0-9]{2,4})(?: (?:[a-zß-ÿ]{3,14}|[0-9]{2,4})){2,7}"
-    r"|(?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})(?: (?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})){2,7}"
+    r"(?:(?:[a-zß-ÿ]{3,14}|[0-9]{2,4})(?: (?:[a-zß-ÿ]{3,14}|[0-9]{2,4})){2,7}"
+    r"|(?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})(?: (?:[A-ZÀ-Þ][a-zß-ÿ]{2,13}|[0-9]{2,4})){2,7})"
+    r"(?:(?<![0-9 ])[0-9]{1,4})?"
 )
 _OF_SENTENCES = re.compile(
     r"(?:lorem|are|was|can|may|should|which|please|without|contain|least|than|does|did|dont|match|try"
@@ -454,10 +456,11 @@ def is_words_apart(value: str, fewest: int) -> bool:
     if _WORDS_APART.fullmatch(value) is None or value.lower() == _KNOWN_PHRASE:
         return False
     words = value.split(" ")
+    words[-1] = words[-1].rstrip(string.digits) or words[-1]
     numbers = sum(map(str.isdecimal, words))
     if numbers > 2 or len(words) < (3 if numbers else fewest) or says_password(value):
         return False
     return not any(
-        _NO_PASSWORD.fullmatch(word) or _FREQUENT.match(word.lower()) or _OF_SENTENCES.match(word)
+        NO_PASSWORD.fullmatch(word) or _FREQUENT.match(word.lower()) or _OF_SENTENCES.match(word)
         for word in words
     )

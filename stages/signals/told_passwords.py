@@ -61,7 +61,7 @@ _DIGITS_INSIDE = re.compile(r"[a-z][0-9]+[a-z]|[0-9][a-z]+[0-9]")
 
 _OTHER = re.compile(
     r"://|www\.|\A[./~\\$%&-]|\w/\w|\\|[<>{}|\"`();,]|\A[\d.]+%|%[0-9A-F]{2}|\w=\w{1,40}&|\A[A-Za-z][\w.-]*=[^=]|==|\A(?:[a-z]{2}_[A-Z]{2}|xox[a-z]-|sk-|gh[opsu]_)"
-    r"|(?!(?-i:(?=[^@]*[A-Z])(?=[^@]*[0-9])[^@.]+@[A-Za-z]*[0-9]+\Z))[^@]*@[A-Za-z][\w-]*(?:\.|\Z)|&[a-z]{2,6}\b;?|\A[a-z_]\w*(?:\.[a-z_]\w*)+\Z|\A#"
+    r"|\A(?!(?-i:(?=[^@]*[A-Z])(?=[^@]*[0-9])[^@.]+@[A-Za-z]*[0-9]+\Z))[^@]*@[A-Za-z][\w-]*(?:\.|\Z)|&[a-z]{2,6}\b;?|\A[a-z_]\w*(?:\.[a-z_]\w*)+\Z|\A#"
     r"|\A(?:ctrl|alt|shift|cmd|win|strg|fn)\+|\+\+|\A[\d.,:+-]+\Z|\A0x"
     r"|\A[0-9a-f]{8}-[0-9a-f-]{13,}\Z|\A[0-9a-fA-F]{16,}\Z"
     r"|(?:\A|[-_.@])v?[0-9]+\.[0-9]+(?:\.[0-9]+|[a-z]|\Z)"
@@ -162,7 +162,7 @@ _JOINED = re.compile(
 
 _CHANGED = re.compile(
     r"(?:chang|reset|set|updat|rotat|switch|ge[äa]nder|setzt|umgestellt|wechs|modifi|remplac|cambi"
-    r"|mud(?:ou|ei|ad)|troqu|alter|zmien|změn|zmen|promij|bytt|ändr|skift|wijzig|verander|vaihd"
+    r"|s[ae]tt|fastsat|fijad|ajustad|establec|definid|defini|impostat|ustaw|nastaven|установ|встанов|mud(?:ou|ei|ad)|troqu|alter|zmien|změn|zmen|promij|bytt|ändr|skift|wijzig|verander|vaihd"
     r"|megvált|schimb|değiş|измен|смен|помен|змін|зміни|αλλ|ganti|diubah|đổi)\w{0,10}"
     r"[^\n]{0,40}\s(?:to|auf|zu|in|à|a|en|por|para|pra|con|per|na|til|till|naar|på|на|σε|jadi"
     r"|menjadi|thành|la|op|från|from|von|de|da|z|с)[\"'`*«“„\s]{0,3}\Z",
