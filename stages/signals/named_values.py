@@ -87,7 +87,7 @@ ARGUMENT = (
 )
 FIELD = (
     rf"(?:{QUOTE})?(?:[\s,;>]{{0,8}}|\n[ ]{{8,40}})(?:</(?:name|key)>\s{{0,40}})?"
-    r"(?:[\"'<]?(?<![^\W_])(?:parameter_?value|value|default|val|content|data|string|with)"
+    r"(?:[\"'<]?(?<![^\W_])(?:parameter_?value|value|default|val|content|data|string|with)(?!\w)"
     r"[\"'>]{0,2}\s{0,2}[:=]?\s{0,3})"
 )
 BLOCK = r"[\"'] ?\{[^{}]{0,120}?\bdefault\s{0,12}=\s{0,3}"

@@ -87,7 +87,7 @@ _NAMED_PASSWORD = re.compile(
     re.IGNORECASE,
 )
 _OTHER_TAIL = re.compile(
-    r"hash|digest|file|path|len|min|max|polic|field|reset|url|uri|prompt|label|hint|type|age\b"
+    r"hash|digest|file|path|len|(?<!ad)min|max|polic|field|reset|url|uri|prompt|label|hint|type|age\b"
     r"|expir"
     r"|chang|updat|creat|count|attempt|_?id\b|name|mode|histor|encod|strength|score|regex|pattern"
     r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule"
@@ -427,7 +427,7 @@ def _accept_cell(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _is_no_name(value: str) -> bool:
     """Whether a value without a sign before it has more than the one digit of `urllib2`."""
-    return sum(c.isdigit() for c in value) > 1 or is_strong_password(value)
+    return sum(c.isdigit() for c in value) > 1 or is_mixed(value) or is_strong_password(value)
 
 
 def _may_be_short(text: str, match: re.Match[str]) -> bool:

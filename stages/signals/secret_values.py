@@ -87,7 +87,7 @@ _PATH, _PATH_PARTS = re.compile(r"[~.]{0,2}/"), re.compile(r"[A-Za-z]+|[0-9]+")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
-    r"[(){}\[\]|]|\w:\w|!important|\A(?!@[A-Za-z]{4,20}[0-9]{2,6}\Z)[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![A-Za-z][a-z]{3,11}[0-9]{2,4}\.(?!value|text|data|content|string|field|input|form|name)[A-Za-z][a-z]{3,11}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._][0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
+    r"[(){}\[\]|]|\w:\w|!important|\A(?!@(?=\D*\d\D*\d)[\w!#$%&*+-]{5,24}\Z)[$%@~./\\-]|://|/.*/|\\|\A(?![A-Z][a-z]{2,12}[0-9]{3,4}\.[a-z]{3,12}\Z)(?![A-Za-z][a-z]{3,11}[0-9]{2,4}\.(?!value|text|data|content|string|field|input|form|name)[A-Za-z][a-z]{3,11}\Z)(?![a-z]{3,}\.[a-z]{3,}[0-9]{3,6}\Z)(?![A-Za-z][a-z]{3,}(?:[._][A-Za-z][a-z]{3,}){1,5}[._][0-9]{2,4}\Z)(?:[A-Za-z_]\w*\.)+(?![A-Z][a-z]{2,12}[0-9]{2,4}\Z)[A-Za-z_]\w*\Z"
     r"|\A(?![0-9]{2,4}-(?!(?:char|bit|byte|digit|letter|symbol|word|day|hour|min|sec|week|month|year|time"
     r"|zeichen|stell|page|step|point|inch|core|factor|level|round|part|fold|column"
     r"|pixel|position|item|number|alpha|ascii|hex|case|percent|dollar|caract|dígit"
@@ -123,7 +123,7 @@ _ALGORITHM = re.compile(
 """Names of algorithms and standards, which stand beside the word as values do."""
 
 _CALL = re.compile(
-    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A(?!\w{0,16}[0-9]\w{0,16}\([^()\s]*[^\w()\s.,$\"'][^()\s]*\Z)[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->"
+    r"[A-Za-z_]\w*\([\w\"', .$]*\)|\A(?!\w{0,16}[0-9]\w{0,16}\([^()\s]*[^\w()\s.,$\"'][^()\s]*\Z)[A-Za-z_]\w*\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%]\w|\A@(?!\D*\d\D*\d)\w|\\[nrt]|://|\|\||&&|->"
     r"|=>|\w\w::|</|/>|\w==\w"
 )
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
