@@ -24,7 +24,8 @@ from stages.signals.broken_tokens import continue_lines, find_broken_tokens
 from stages.signals.entry_codes import find_entry_codes
 from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
-from stages.signals.passwords import find_named_passwords
+from stages.signals.password_model import find_modelled_passwords
+from stages.signals.passwords import find_named_passwords, find_names
 from stages.signals.private_keys import find_bare_key, find_private_keys
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (
@@ -90,8 +91,11 @@ class _Decoded:
         return self._places[piece] + place - self._begins[piece]
 
 
-def find_secrets(text: str) -> list[Span]:
-    """Every secret in `text`, from left to right, without overlaps."""
+def find_secrets(text: str, with_model: bool = True) -> list[Span]:
+    """Every secret in `text`, from left to right, without overlaps.
+
+    Without the model of `password_model.py` only rules are asked.
+    """
     spans = _find_all(text)
     if "=3D" in text and "=\n" in text.replace("\r", ""):
         decoded = _Decoded(text)
@@ -99,6 +103,8 @@ def find_secrets(text: str) -> list[Span]:
             start, end = decoded.find_place(span.start, span.end)
             spans = [one for one in spans if one.end <= start or end <= one.start]
             spans.append(span._replace(start=start, end=end))
+    if with_model:
+        spans += find_modelled_passwords(text, find_names(text), spans)
     return drop_overlaps(spans) if len(spans) > 1 else spans
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from html import unescape
 
 from stages.signals.listed_passwords import LIST_HINTS, find_listed_passwords, find_told_pairs
-from stages.signals.literals import Literals, Triples, find_triples
+from stages.signals.literals import Literals, Triples, find_all, find_triples
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
@@ -34,6 +34,7 @@ from stages.signals.named_values import (
     find_inserted,
 )
 from stages.signals.outputs import Span
+from stages.signals.password_model import Name, find_other_names
 from stages.signals.password_names import (
     ALL_HINTS,
     ENGLISH,
@@ -121,13 +122,32 @@ _OF_USER = re.compile(
 )
 
 
-def find_named_passwords(text: str) -> Iterator[Span]:
-    """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
+def find_names(text: str) -> list[Name]:
+    """Where passwords, and what has one, are named in a text, from left to right."""
+    lowered = _lower(text)
+    triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
+    names = set(find_other_names(lowered, triples))
+    for hint in _choose_hints(lowered, triples):
+        for place in find_all(lowered, hint):
+            name = _ANY_NAME.match(text, place)
+            if name is not None:
+                names.add(Name(*name.span(), is_sure=True))
+    return sorted(names)
+
+
+def _lower(text: str) -> str:
+    """The text in small letters, of the same length."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
         lowered = text.replace("İ", "i").lower()
     if len(lowered) != len(text):
         lowered = text
+    return lowered
+
+
+def find_named_passwords(text: str) -> Iterator[Span]:
+    """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
+    lowered = _lower(text)
     triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
     for hint in _choose_hints(lowered, triples):
         place = lowered.find(hint)

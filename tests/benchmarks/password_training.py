@@ -1,0 +1,225 @@
+"""The weights of `stages/signals/password_model.py`, from labelled and from real texts.
+
+    python -m tests.benchmarks.password_training --data ../shared/data --more DOCS   # writes them
+    python -m tests.benchmarks.password_training --data ../shared/data --folds       # figures
+
+Labelled are `password_texts/` (its README says how they were made) and the passwords of the blind
+sets but the last; a labelled value is a positive, every other token that the model rates is a
+negative. Real texts are those of the development side of `../shared/data`, and with `--more` every
+file in a folder: what no rule marks there is taken as a negative. The fit is a logistic regression
+with an L2 penalty, solved by L-BFGS from zero, so the same texts give the same weights.
+
+`--folds` leaves one file of `password_texts/` out at a time, trains without it and prints for each:
+values, recall of the rules, recall and precision of rules and model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix, vstack
+
+from stages.signals import password_model
+from stages.signals.credentials import find_secrets
+from stages.signals.password_model import (
+    CONSTANT,
+    SCALE,
+    SIZE,
+    describe,
+    find_candidates,
+    hash_features,
+    may_be_chosen,
+    read_weights,
+)
+from stages.signals.passwords import find_names
+from tests.benchmarks.redaction import BLIND_SETS, cases_of
+from tests.benchmarks.redaction_cases import Case, Place
+from tests.benchmarks.splits import select
+
+TEXTS = Path(__file__).with_name("password_texts")
+WEIGHTS = Path(password_model.__file__).with_name("password_weights.json")
+_HEAD = re.compile(r"^=== ([+-]) password\n", re.MULTILINE)
+_MARK = re.compile("[⟦⟧]")
+_WEIGHT_OF_MARKED = 3.0
+"""How often a text of `password_texts/` counts: of the making that is to be found."""
+
+_PENALTY, _MOST_STEPS = 1.0, 200
+
+
+def read_marked(path: Path) -> list[Case]:
+    """The texts of a file of `password_texts/`; ValueError where marks or heads are wrong."""
+    parts = _HEAD.split(path.read_text("utf-8"))
+    if parts[0].strip():
+        raise ValueError(f"{path.name} does not start with a head: {parts[0][:40]!r}")
+    cases = []
+    for sign, marked in zip(parts[1::2], parts[2::2], strict=True):
+        pieces = _MARK.split(marked.rstrip("\n"))
+        places, at = list[Place](), 0
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                places.append((at, at + len(piece)))
+            at += len(piece)
+        if (sign == "+") != bool(places) or len(pieces) % 2 == 0:
+            raise ValueError(f"{path.name}: a text is marked wrongly: {marked[:80]!r}")
+        cases.append(Case("password", "".join(pieces), tuple(places)))
+    return cases
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rated tokens: their features, whether each is a password, and what each counts."""
+
+    features: csr_matrix
+    labels: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+
+
+def make_rows(texts: Iterable[tuple[str, Sequence[Place], Sequence[Place]]], count: float) -> Rows:
+    """The tokens of (text, values, places left out)."""
+    columns, ends, labels = list[int](), [0], list[bool]()
+    for text, values, left_out in texts:
+        names = find_names(text)
+        for place in find_candidates(text, names) if names else ():
+            if place not in values and _overlaps(place, left_out):
+                continue
+            if not may_be_chosen(text, place):
+                continue
+            columns += sorted(hash_features(describe(text, place, names)))
+            ends.append(len(columns))
+            labels.append(place in values)
+    features = csr_matrix(
+        (np.ones(len(columns)), np.array(columns, np.int32), np.array(ends)),
+        shape=(len(labels), SIZE),
+    )
+    return Rows(features, np.array(labels, np.float64), np.full(len(labels), count))
+
+
+def _overlaps(place: Place, others: Sequence[Place]) -> bool:
+    return any(place[0] < end and start < place[1] for start, end in others)
+
+
+def real_texts(data: Path | None, more: Path | None) -> Iterator[str]:
+    """Texts of the development side of the shared data, and every file in a folder."""
+    if data is not None:
+        for path in sorted(data.rglob("*.jsonl.zst")):
+            rows = select(rows_of(path), "development")
+            for row in rows[:: max(1, len(rows) // 600)]:
+                yield from (one for one in row.values() if isinstance(one, str) and len(one) > 60)
+    if more is not None:
+        for path in sorted(more.rglob("*")):
+            if path.is_file():
+                yield path.read_text("utf-8", errors="replace")
+
+
+def rows_of(path: Path) -> list[dict[str, object]]:
+    """The rows of a compressed file of JSON lines."""
+    import zstandard
+
+    with zstandard.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def make_real_rows(data: Path | None, more: Path | None) -> Rows:
+    """The negatives of real texts: what no rule marks."""
+    return make_rows(
+        (
+            (text, (), [(one.start, one.end) for one in find_secrets(text, with_model=False)])
+            for text in real_texts(data, more)
+        ),
+        1.0,
+    )
+
+
+def fit(parts: Sequence[Rows]) -> npt.NDArray[np.int8]:
+    """Weights in steps of 1 / `SCALE`: the last column of features is the constant."""
+    features = vstack([part.features for part in parts]).tocsr()
+    signs = 2 * np.concatenate([part.labels for part in parts]) - 1
+    counts = np.concatenate([part.counts for part in parts])
+    transposed = features.T.tocsr()
+
+    def loss(weights: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+        margins = signs * (features @ weights - CONSTANT / SCALE)
+        slopes = -counts * signs / (1 + np.exp(margins))
+        value = (counts * np.logaddexp(0, -margins)).sum()
+        return value + _PENALTY / 2 * (weights @ weights), transposed @ slopes + _PENALTY * weights
+
+    answer = minimize(
+        loss, np.zeros(SIZE), jac=True, method="L-BFGS-B", options={"maxiter": _MOST_STEPS}
+    )
+    return np.clip(np.rint(answer.x * SCALE), -127, 127).astype(np.int8)
+
+
+def write(weights: npt.NDArray[np.int8]) -> None:
+    """Makes these weights those of the model, of this process too."""
+    stored = {"weights": base64.b64encode(weights.tobytes()).decode()}
+    WEIGHTS.write_text(json.dumps(stored) + "\n")
+    read_weights.cache_clear()
+
+
+def measure(cases: Sequence[Case]) -> str:
+    """A row of a table: values, recall of the rules, recall and precision of both."""
+    counts = np.zeros(5, np.int64)
+    for case in cases:
+        rules = [(one.start, one.end) for one in find_secrets(case.text, with_model=False)]
+        both = [(one.start, one.end) for one in find_secrets(case.text)]
+        counts += (
+            len(case.values),
+            sum(_overlaps(value, rules) for value in case.values),
+            sum(_overlaps(value, both) for value in case.values),
+            len(both),
+            sum(_overlaps(span, case.values) for span in both),
+        )
+    values, by_rules, by_both, spans, right = counts.tolist()
+    return f"{values} | {by_rules / values:.3f} | {by_both / values:.3f} | {right / spans:.3f}"
+
+
+def make_labelled_rows(left_out: Path | None = None) -> list[Rows]:
+    """Tokens of the files of `password_texts/` but one, and of the blind sets but the last."""
+    files = [path for path in sorted(TEXTS.glob("*.txt")) if path != left_out]
+    marked = [case for path in files for case in read_marked(path)]
+    drawn = [
+        case
+        for one in BLIND_SETS[:-1]
+        for each_form in (False, True)
+        for case in cases_of("password", one.first_seed, each_form)
+    ]
+    return [
+        make_rows(((case.text, case.values, ()) for case in marked), _WEIGHT_OF_MARKED),
+        make_rows(((case.text, case.values, ()) for case in drawn), 1.0),
+    ]
+
+
+def main() -> None:
+    """Trains, and prints figures or writes the weights."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, help="the shared data")
+    parser.add_argument("--more", type=Path, help="a folder of real texts")
+    parser.add_argument("--folds", action="store_true", help="leave one file out at a time")
+    asked = parser.parse_args()
+    real = make_real_rows(asked.data, asked.more)
+    print(f"{len(real.labels):,} tokens of real texts", flush=True)
+    if asked.folds:
+        kept = WEIGHTS.read_bytes()
+        try:
+            for path in sorted(TEXTS.glob("*.txt")):
+                write(fit([real, *make_labelled_rows(left_out=path)]))
+                print(path.stem, "|", measure(read_marked(path)), flush=True)
+        finally:
+            WEIGHTS.write_bytes(kept)
+        return
+    parts = make_labelled_rows()
+    print(f"{sum(int(part.labels.sum()) for part in parts):,} passwords", flush=True)
+    write(fit([real, *parts]))
+
+
+if __name__ == "__main__":
+    main()
