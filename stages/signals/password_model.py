@@ -18,7 +18,7 @@ import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,7 @@ class Name(NamedTuple):
 _WORDS = (
     *("pin", "code", "login", "log in", "logged in", "logon", "cred", "account", "key", "secret"),
     *("auth", "unlock", "combo", "combi", "wifi", "wi-fi", "wlan", "ssid", "hotspot", "user"),
+    *("lock", "keypad", "safe", "combination", "gate", "passe", "install", "pairing", "entry"),
     *("admin", "root", "decrypt", "extract", "unprotect", "sign in", "vpn", "alarm", "invite"),
     *("zugang", "konto", "anmeld", "benutzer", "identifiant", "accès", "utilisateur", "acces"),
     *("usuario", "utente", "código", "codice", "kode", "kod", "код", "логин", "доступ", "вход"),
@@ -116,6 +117,14 @@ _OF_CODE = re.compile(
 )
 """Names of programs, calls, paths and options without a digit."""
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+~?]")
+_LETTER_AND_DIGIT = re.compile(r"(?=.*[^\W\d_].*[^\W\d_]).*[0-9]", re.DOTALL)
+_GROUPS = re.compile(r"[0-9]{1,5}(?:[-#*][0-9]{1,5}){1,3}[#*]?|[0-9]{4,6}[#*]")
+_PHRASE = re.compile(
+    r"[\"'`“„«「*](?P<quoted>[^\W_]{1,16}(?:[ '][^\W_]{1,16}){1,7})[\"'`”“»」*]"
+    r"|[:=：] ?(?P<rest>[^\W\d_]{2,16}(?: [^\W_]{2,16}){2,7}|[0-9]{4}(?: [0-9]{4}){1,3})(?=[.!]?[ \t]*(?:[\n(]|\Z))"
+)
+"""A phrase with blanks, in quotes or to the end of a line."""
+
 _WORD = re.compile(r"\w+|[^\w\s]")
 _BLANKS = re.compile(r"\s+")
 _DIGIT = re.compile(r"\d")
@@ -140,6 +149,9 @@ def find_candidates(text: str, names: Sequence[Name]) -> list[Place]:
             for place in _parts(text, *chunk.span()):
                 if place not in places and _may_be(text, place, name):
                     places.add(place)
+        if name.is_sure:
+            for phrase in _PHRASE.finditer(text, first, limit):
+                places.add(phrase.span(phrase.lastgroup or 0))
     return sorted(places)
 
 
@@ -212,8 +224,12 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
     if not name.is_sure:
         value = text[first:last]
         if value.isdecimal():
-            return len(value) <= 8 and 0 <= first - name.end <= 24
-        return _HAS_SIGN.search(value) is not None and is_password(value)
+            return len(value) <= 8 and 0 <= first - name.end <= 40
+        if not value.isascii():
+            return _LETTER_AND_DIGIT.match(value) is not None
+        return _HAS_SIGN.search(value) is not None and (
+            is_password(value) or _GROUPS.fullmatch(value) is not None
+        )
     if _STANDS_OUT.search(text, first, last) and not _OF_CODE.fullmatch(text, first, last):
         return True
     if last == len(text) or text[last] == "\n" or first == 0 or text[first - 1] in "\n\"'`“„«「*_":
@@ -223,13 +239,13 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
     return name.start - last <= 30 and text.count(" ", last, name.start) <= 4
 
 
-def describe(text: str, place: Place, names: Sequence[Name]) -> list[str]:
-    """The features of a token: of itself, of what is around it, of the names beside it."""
+def describe_place(text: str, place: Place, names: Sequence[Name]) -> list[str]:
+    """The features of what is around a token, and of the names beside it."""
     start, end = place
     value = text[start:end]
     kind = _kind(value)
     times = min(text.count(value, max(0, start - 400), end + 400), 3)
-    features = [*_describe_value(value, kind), f"C{times}"]
+    features = [f"C{times}"]
     line, stop = text.rfind("\n", 0, start) + 1, text.find("\n", end)
     before = text[max(line, start - 60) : start]
     after = text[end : min(stop if stop >= 0 else len(text), end + 40)]
@@ -328,8 +344,9 @@ def _describe_joint(
     return features
 
 
-def _describe_value(value: str, kind: str) -> list[str]:
-    """What a token looks like, whatever is around it."""
+def describe_value(value: str) -> list[str]:
+    """The features of a token itself, whatever is around it."""
+    kind = _kind(value)
     length = _step(len(value))
     signs = {character for character in value if not character.isalnum()}
     features = ["Q" + kind, "S" + _shape(value)[:14], f"L{length}", f"QL{kind}{length}"]
@@ -342,6 +359,7 @@ def _describe_value(value: str, kind: str) -> list[str]:
     return features
 
 
+@lru_cache(maxsize=4096)
 def _kind(value: str) -> str:
     """What the rules say of a token."""
     rating = rate(value)
@@ -416,9 +434,9 @@ def may_be_chosen(text: str, place: Place) -> bool:
     )
 
 
-def hash_features(features: Sequence[str]) -> set[int]:
+def hash_features(features: Sequence[str]) -> list[int]:
     """The places of the weights of features."""
-    return {zlib.crc32(one.encode("utf-8", "surrogatepass")) % SIZE for one in features}
+    return [zlib.crc32(one.encode("utf-8", "surrogatepass")) % SIZE for one in features]
 
 
 @cache
@@ -427,6 +445,13 @@ def read_weights() -> Sequence[int]:
     stored = json.loads(Path(__file__).with_name("password_weights.json").read_text())
     weights: list[int] = memoryview(base64.b64decode(stored["weights"])).cast("b").tolist()
     return weights
+
+
+@lru_cache(maxsize=4096)
+def _weigh_value(value: str) -> int:
+    """The sum of the weights of a token itself: names of programs stand in a text many times."""
+    weights = read_weights()
+    return sum(weights[at] for at in hash_features(describe_value(value)))
 
 
 def find_modelled_passwords(
@@ -444,7 +469,8 @@ def find_modelled_passwords(
             continue
         if not may_be_chosen(text, place):
             continue
-        score = sum(weights[at] for at in hash_features(describe(text, place, names)))
+        around = hash_features(describe_place(text, place, names))
+        score = _weigh_value(text[slice(*place)]) + sum(weights[at] for at in around)
         if score >= LEAST:
             rated.append((-score, place))
     for _, (start, end) in sorted(rated):

@@ -34,7 +34,8 @@ from stages.signals.password_model import (
     CONSTANT,
     SCALE,
     SIZE,
-    describe,
+    describe_place,
+    describe_value,
     find_candidates,
     hash_features,
     may_be_chosen,
@@ -93,7 +94,8 @@ def make_rows(texts: Iterable[tuple[str, Sequence[Place], Sequence[Place]]], cou
                 continue
             if not may_be_chosen(text, place):
                 continue
-            columns += sorted(hash_features(describe(text, place, names)))
+            columns += hash_features(describe_value(text[slice(*place)]))
+            columns += hash_features(describe_place(text, place, names))
             ends.append(len(columns))
             labels.append(place in values)
     features = csr_matrix(
@@ -163,6 +165,7 @@ def write(weights: npt.NDArray[np.int8]) -> None:
     stored = {"weights": base64.b64encode(weights.tobytes()).decode()}
     WEIGHTS.write_text(json.dumps(stored) + "\n")
     read_weights.cache_clear()
+    password_model._weigh_value.cache_clear()
 
 
 def measure(cases: Sequence[Case]) -> str:
