@@ -25,7 +25,8 @@ from stages.signals.entry_codes import find_entry_codes
 from stages.signals.literals import Literals, Triples, find_triples
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.password_model import find_modelled_passwords
-from stages.signals.passwords import find_named_passwords, find_names
+from stages.signals.password_names import find_names
+from stages.signals.passwords import find_named_passwords
 from stages.signals.private_keys import find_bare_key, find_private_keys
 from stages.signals.salts import find_inserted_secrets, find_salts
 from stages.signals.secret_kinds import (

@@ -1,6 +1,11 @@
-"""The names of passwords in English and other languages, and the hints that a text has some."""
+"""The names of passwords in English and other languages, and where they stand in a text."""
 
 from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from stages.signals.literals import Literals, Triples, find_all, find_triples
 
 OF_APPLICATION = "|".join(
     f"(?<={word}{end})"
@@ -111,3 +116,97 @@ ASCII_HINTS = (*HINTS, *(hint for hint in LETTERS_OF_HINT if hint.isascii()))
 ALL_HINTS = (*ASCII_HINTS, *(hint for hint in LETTERS_OF_HINT if not hint.isascii()))
 SHORT_TEXT = 1000
 """Characters of a text in which all are searched."""
+
+ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?=nya\b|[^a-z]|\Z)", re.IGNORECASE)
+"""The whole name of a password."""
+
+_HINTS = Literals([hint.encode() for hint in ALL_HINTS])
+
+
+def choose_hints(lowered: str, triples: Triples | None) -> list[str]:
+    """The parts of names that a text may have, by its bytes; of a long one by its letters.
+
+    `triples` are those of `lowered`.
+    """
+    chosen = [ALL_HINTS[number] for number in _HINTS.choose(triples)]
+    if len(lowered) <= SHORT_TEXT:
+        return chosen
+    return [
+        hint
+        for hint in chosen
+        if hint in HINTS or any(letter in lowered for letter in LETTERS_OF_HINT[hint])
+    ]
+
+
+class Name(NamedTuple):
+    """Where a word stands beside which a password is told; `is_sure` for the names of one."""
+
+    start: int
+    end: int
+    is_sure: bool
+
+
+_WORDS = (
+    *("pin", "code", "login", "log in", "logged in", "logon", "cred", "account", "key", "secret"),
+    *("auth", "unlock", "combo", "combi", "wifi", "wi-fi", "wlan", "ssid", "hotspot", "user"),
+    *("lock", "keypad", "safe", "combination", "gate", "passe", "install", "pairing", "entry"),
+    *("admin", "root", "decrypt", "extract", "unprotect", "sign in", "vpn", "alarm", "invite"),
+    *("zugang", "konto", "anmeld", "benutzer", "identifiant", "accès", "utilisateur", "acces"),
+    *("usuario", "utente", "código", "codice", "kode", "kod", "код", "логин", "доступ", "вход"),
+    *(
+        "пользовател",
+        "用户",
+        "账号",
+        "帐号",
+        "帳號",
+        "账户",
+        "码",
+        "碼",
+        "ユーザ",
+        "コード",
+        "番号",
+    ),
+    *("아이디", "계정", "코드", "번호", "รหัส", "mã ", "akun", "hesap", "kullanıcı", "رمز", "کد"),
+)
+"""What other words name: accounts, codes, networks. Beside them only what stands out is rated."""
+
+_LITERALS = Literals([word.encode() for word in _WORDS])
+_TAIL = re.compile(r"(?:s|ed|name|ential|entials|nation|e|en|ung|edaten|sdaten)?(?![a-z])")
+
+
+def find_other_names(lowered: str, triples: Triples | None) -> list[Name]:
+    """Words of accounts, codes and networks in a text in small letters."""
+    names = []
+    for number in _LITERALS.choose(triples):
+        word = _WORDS[number]
+        for place in find_all(lowered, word):
+            end = place + len(word)
+            if word.isascii() and (
+                lowered[place - 1 : place].isalpha() or not _TAIL.match(lowered, end)
+            ):
+                continue
+            names.append(Name(place, end, False))
+    return names
+
+
+def find_names(text: str) -> list[Name]:
+    """Where passwords, and what has one, are named in a text, from left to right."""
+    lowered = to_small_letters(text)
+    triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
+    names = set(find_other_names(lowered, triples))
+    for hint in choose_hints(lowered, triples):
+        for place in find_all(lowered, hint):
+            name = ANY_NAME.match(text, place)
+            if name is not None:
+                names.add(Name(*name.span(), is_sure=True))
+    return sorted(names)
+
+
+def to_small_letters(text: str) -> str:
+    """The text in small letters, of the same length."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # A capital that has no small letter of one character.
+        lowered = text.replace("İ", "i").lower()
+    if len(lowered) != len(text):
+        lowered = text
+    return lowered

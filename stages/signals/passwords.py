@@ -15,8 +15,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
-from stages.signals.listed_passwords import LIST_HINTS, find_listed_passwords, find_told_pairs
-from stages.signals.literals import Literals, Triples, find_all, find_triples
+from stages.signals.literals import find_triples
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
@@ -34,18 +33,15 @@ from stages.signals.named_values import (
     find_inserted,
 )
 from stages.signals.outputs import Span
-from stages.signals.password_model import Name, find_other_names
 from stages.signals.password_names import (
-    ALL_HINTS,
+    ANY_NAME,
     ENGLISH,
     FOREIGN,
-    HINTS,
-    LETTERS_OF_HINT,
     OF_APPLICATION,
     SHORT,
-    SHORT_TEXT,
+    choose_hints,
+    to_small_letters,
 )
-from stages.signals.password_words import SURE_VERBS, USER_BEFORE, is_variable, may_be_words
 from stages.signals.secret_values import (
     has_odd_brackets,
     is_chosen_number,
@@ -57,7 +53,6 @@ from stages.signals.secret_values import (
     is_strong_password,
     is_words_apart,
 )
-from stages.signals.told_passwords import find_told_passwords
 
 _FOR = (
     r"(?:[ \u00a0](?:for|to|from|von|für|zum|vom|du|de|del|do|da|от|для|до|к|на|в|na|w|per|voor"
@@ -107,12 +102,6 @@ _HASHED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _SIGN = re.compile(r"[=:>\uff1a\uff1d\u055d-]")
-_FROM = re.compile(r"(?: \w{2,12}){1,3} (?:from|von|de|da|z|z|с|från|fra|van) ")
-"""A name whose old value is told before the new one: `password changed from … to …`."""
-
-_FLAG_OR_FILE = re.compile(r"[\w-]{0,12} --[a-z]|(?<=-user-pass)>?\n")
-"""The next flag of a command behind a name, or the login below the name of OpenVPN's file."""
-
 _TYPE_7 = re.compile(r"(?:[0-9A-F]{2}){5,40}")
 """What Cisco writes behind `password 7`."""
 
@@ -122,84 +111,30 @@ _OF_USER = re.compile(
 )
 
 
-def find_names(text: str) -> list[Name]:
-    """Where passwords, and what has one, are named in a text, from left to right."""
-    lowered = _lower(text)
-    triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
-    names = set(find_other_names(lowered, triples))
-    for hint in _choose_hints(lowered, triples):
-        for place in find_all(lowered, hint):
-            name = _ANY_NAME.match(text, place)
-            if name is not None:
-                names.add(Name(*name.span(), is_sure=True))
-    return sorted(names)
-
-
-def _lower(text: str) -> str:
-    """The text in small letters, of the same length."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # A capital that has no small letter of one character.
-        lowered = text.replace("İ", "i").lower()
-    if len(lowered) != len(text):
-        lowered = text
-    return lowered
-
-
 def find_named_passwords(text: str) -> Iterator[Span]:
     """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
-    lowered = _lower(text)
+    lowered = to_small_letters(text)
     triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
-    for hint in _choose_hints(lowered, triples):
+    for hint in choose_hints(lowered, triples):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
-            joined = list(_read_password(text, match)) if match is not None else []
-            yield from joined
+            if match is not None:
+                yield from _read_password(text, match)
             if text.startswith("passwd --stdin", place) or (
                 match is None
                 and (lowered.startswith("chpasswd", place - 2) or text.startswith(_STDIN, place))
             ):
                 yield from find_piped(text, place)
-                if text.startswith("passwd <<", place):
-                    yield from find_listed_passwords(text, place)
-            name = _ANY_NAME.match(text, place)
+            name = ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
-                if (not joined or _FROM.match(text, name.end())) and not (
-                    _FLAG_OR_FILE.match(text, name.end())
-                ):
-                    yield from find_told_passwords(text, place, name.end())
             place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered, triples)
-    yield from find_told_pairs(text)
-    for number in _LISTS.choose(triples):
-        place = lowered.find(LIST_HINTS[number])
-        while place >= 0:
-            yield from find_listed_passwords(text, place)
-            place = lowered.find(LIST_HINTS[number], place + 1)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
-            if _ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
+            if ANY_NAME.search(column) and not _OTHER_TAIL.search(column):
                 yield from _accept_cell(text, start, end)
-
-
-_LISTS = Literals([hint.encode() for hint in LIST_HINTS])
-_HINTS = Literals([hint.encode() for hint in ALL_HINTS])
-
-
-def _choose_hints(lowered: str, triples: Triples | None) -> list[str]:
-    """The parts of names that a text may have, by its bytes; of a long one by its letters.
-
-    `triples` are those of `lowered`.
-    """
-    chosen = [ALL_HINTS[number] for number in _HINTS.choose(triples)]
-    if len(lowered) <= SHORT_TEXT:
-        return chosen
-    return [
-        hint
-        for hint in chosen
-        if hint in HINTS or any(letter in lowered for letter in LETTERS_OF_HINT[hint])
-    ]
 
 
 _AN_APPLICATIONS = re.compile(rf"(?:{OF_APPLICATION})\Z", re.IGNORECASE)
@@ -271,7 +206,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = value if _is_whole(text, match, value) else cut_bare(value)
         if value.endswith("(") or value[:1] in (";", ",", "&", "|"):
             return
-        if is_variable(text, match, begin, value) if match["firm"] else _OTHER_FIELD.match(value):
+        if _is_variable(text, match, begin, value) if match["firm"] else _OTHER_FIELD.match(value):
             return
         if "\n" in (match["firm"] or "") and _NEXT_FIELD.match(value):
             return
@@ -363,7 +298,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
             or " -" in match["plain"]
             or (match["plain"].endswith("7 ") and _TYPE_7.fullmatch(value) is not None)
             or text.startswith(("--", "re"), max(0, match.start() - 2))
-            or USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
+            or _USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
             or _DECLARED.search(text, max(0, match.start() - 40), match.start()) is not None
         )
         is_sure = is_sure and " " not in match["plain"].strip(" (")
@@ -373,7 +308,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
         is_sure = match["verb"][0] not in "\"')\u201d" and (
             not match["name"]
             or match["quoted"] is not None
-            or SURE_VERBS.search(match["verb"]) is not None
+            or _SURE_VERBS.search(match["verb"]) is not None
         )
     else:
         is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
@@ -388,7 +323,7 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
         text, max(0, match.start() - 12), match.start()
     ):
         return False
-    return (is_chosen_words(value) or is_chosen_number(value)) and may_be_words(text, match, value)
+    return False
 
 
 _DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IGNORECASE)
@@ -398,7 +333,6 @@ _DECLARED = re.compile(r"(?:\A|\n)\s{0,8}(?:ENV|ARG|SetEnv|setenv|fastcgi_param)
 """A variable that a Dockerfile, Apache or csh sets without a sign: `ENV DB_PASSWORD …`."""
 
 _STDIN = "password-stdin"
-_ANY_NAME = re.compile(rf"(?:{ENGLISH}|{FOREIGN}|(?<![a-z])pass)(?=nya\b|[^a-z]|\Z)", re.IGNORECASE)
 _QUESTION = re.compile(
     r"(?:[^\n]{0,60}?(?:\?|\b(?:pls|plz|please|again|thx|bitte|svp|por favor)\b)|(?<=password)"
     r"|(?<=pass)|(?<=pw))[^\n]{0,20}\r?\n"
@@ -458,7 +392,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
             and _DEFINES.search(text, max(0, match.start() - 40), match.start()) is not None
         ) or _DECLARED.search(text, max(0, match.start() - 40), match.start()) is not None:
             return True
-        return USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
+        return _USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):
         return True
     is_result = match[0].startswith("PASS: ") and text[match.start() - 1 : match.start()] != "_"
@@ -469,3 +403,47 @@ _DEFINES = re.compile(r"#define|:(?:local|global) |(?:\A|[\n;]) {0,8}set \Z")
 _WORD_AFTER_NAME = re.compile(r"[ \u00a0]([^\s]{8,64})[ \u00a0]")
 _NEXT_FIELD = re.compile(r"[\w.-]{1,40}[=:]")
 """The next field, below a name without a value."""
+
+
+_USER_BEFORE = re.compile(
+    r"\b(?:user(?:name)?|login|wi-?fi|ssid|wlan|machine|usuario|usuário|utilisateur|identifiant"
+    r"|benutzer\w{0,5}|gebruiker\w{0,5}|utente|логин|пользователь|uživatel|użytkownik|kullanıcı)\b"
+    r"[^\n]{1,60}\Z|(?:#|//|--) ?\Z|\b(?:login|user) [^\s]{1,40}\r?\n(?:\s{0,12}|[^\n]{0,60}\n)"
+    r"(?:quote )?\Z",
+    re.IGNORECASE,
+)
+_SURE_VERBS = re.compile(
+    r"\b(?:is|are|was|will be|set to|changed to|reset to|ist|lautet|est|es|jest|adalah|é|és|е"
+    r"|είναι|yra|është|هي|היא)\b|:|c.est"
+    r"|(?<!\w)[èé](?!\w)",
+    re.IGNORECASE,
+)
+
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
+_WORD_AND_NUMBER = re.compile(r"[a-z]{4,}_[0-9]{2,4}\Z|[a-z]{3,}(?:_[a-z]{3,}){1,3}[0-9]{3,5}\Z")
+_OPTIONS = re.compile(r"(?:=[^\s,=()\"']{1,40}|:[0-9]{2,5}),\Z")
+"""An option before in a list without blanks, as of `mount`: `username=ann,`."""
+
+
+def _is_variable(text: str, match: re.Match[str], begin: int, value: str) -> bool:
+    """Whether a value without quotes is a name of a program: `password = pw1`, `f(password=p1)`.
+
+    A name with two digits at the end of a line that begins with the password's is a value of an
+    INI file.
+    """
+    sign = match["firm"].strip(" \t\n\"'])}")
+    if not _IDENTIFIER.match(value) or sign not in ("=", ":="):
+        return False
+    end = begin + len(value)
+    after = text[end : end + 1]
+    if after == "," and _OPTIONS.search(text, max(0, match.start() - 40), match.start()):
+        return False
+    if after in (",", ")"):
+        return True
+    if " " not in match["firm"].lstrip("\"'])} ") and not match["firm"].startswith(" "):
+        return False
+    return (
+        sum(c.isdigit() for c in value) < 2
+        or after not in ("", "\n", "\r")
+        or ("_" in value and not _WORD_AND_NUMBER.match(value))
+    )

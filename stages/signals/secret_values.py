@@ -398,11 +398,6 @@ def is_chosen_number(value: str) -> bool:
     return len(set(value)) > 3 and len(steps) > 1
 
 
-def has_joined_words(value: str) -> bool:
-    """Whether a value shows its words: `Hamburg-zephyr-ember`, `sunflowerMustang`."""
-    return len(_WORD.findall(value)) > 1
-
-
 _FREQUENT = re.compile(
     r"(?:that|this|with|have|from|your|must|will|when|what|only|need|then|they|been|were|also|into"
     r"|just|like|make|some|them|than|each|here|more|such|very|user|name|code|text|word|pass|last"
