@@ -30,6 +30,7 @@ from stages.signals.password_features import (
     hash_features,
 )
 from stages.signals.password_names import Name
+from stages.signals.secret_kinds import PUBLISHED
 from stages.signals.secret_values import (
     is_password,
     is_placeholder,
@@ -64,6 +65,9 @@ _OF_CODE = re.compile(
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+~?]")
 _LETTER_AND_DIGIT = re.compile(r"(?=.*[^\W\d_].*[^\W\d_]).*[0-9]", re.DOTALL)
 _GROUPS = re.compile(r"[0-9]{1,5}(?:[-#*][0-9]{1,5}){1,3}[#*]?|[0-9]{4,6}[#*]")
+_OF_DIGITS = ("pin", "lock", "keypad", "safe", "gate", "entry", "combo", "combi", "combination")
+"""Words whose values are digits and signs."""
+
 _PHRASE = re.compile(
     r"[\"'`“„«「*](?P<quoted>[^\W_]{1,16}(?:[ '][^\W_]{1,16}){1,7})[\"'`”“»」*]"
     r"|[:=：] ?(?P<rest>[^\W\d_]{2,16}(?: [^\W_]{2,16}){2,7}|[0-9]{4}(?: [0-9]{4}){1,3})"
@@ -166,11 +170,13 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
         value = text[first:last]
         if value.isdecimal():
             return len(value) <= 8 and 0 <= first - name.end <= 40
+        if _GROUPS.fullmatch(value):
+            return True
+        if text[name.start : name.end].lower() in _OF_DIGITS:
+            return False
         if not value.isascii():
             return _LETTER_AND_DIGIT.match(value) is not None
-        return _HAS_SIGN.search(value) is not None and (
-            is_password(value) or _GROUPS.fullmatch(value) is not None
-        )
+        return _HAS_SIGN.search(value) is not None and is_password(value)
     if _STANDS_OUT.search(text, first, last) and not _OF_CODE.fullmatch(text, first, last):
         return True
     if last == len(text) or text[last] == "\n" or first == 0 or text[first - 1] in "\n\"'`“„«「*_":
@@ -181,7 +187,7 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
 
 
 _DIGEST = re.compile(r"\*?[0-9a-fA-F]{32,128}|(?:\{?SSHA|\$[0-9a-z]{1,12}\$).*")
-_SCHEME_BEFORE = re.compile(r"\{\w{2,16}\}\Z|\bSHA-?[0-9]{1,3}:\Z|\bMD5:\Z")
+_SCHEME_BEFORE = re.compile(r"\{\w{2,16}\}\Z|\b(?:SHA-?[0-9]{1,3}|MD5):\S*\Z")
 _USER_BEFORE = re.compile(
     r"(?:user(?:[_ -]?(?:name|id))?|log ?in|logon|e-?mail|ssid|netz(?:werk)?(?:name)?|account|acc"
     r"|host|usuari[oa]|utilisateur|identifiant|benutzer(?:name|kennung)?|gebruiker(?:snaam)?|utente"
@@ -207,8 +213,9 @@ def may_be_chosen(text: str, place: Place) -> bool:
     return not (
         is_placeholder(value)
         or says_password(value)
+        or value.startswith(PUBLISHED)
         or _DIGEST.fullmatch(value)
-        or _SCHEME_BEFORE.search(text, max(0, start - 20), start)
+        or _SCHEME_BEFORE.search(text, max(0, start - 60), start)
         or _USER_BEFORE.search(text, max(0, start - 32), start)
     )
 

@@ -3,11 +3,12 @@
     python -m tests.benchmarks.password_training --data ../shared/data --more DOCS   # writes them
     python -m tests.benchmarks.password_training --data ../shared/data --folds       # figures
 
-Labelled are `password_texts/` (its README says how they were made) and the passwords of the blind
-sets up to the twenty-first; a labelled value is a positive, every other token that the model rates is a
-negative. Real texts are those of the development side of `../shared/data`, and with `--more` every
-file in a folder: what no rule marks there is taken as a negative. The fit is a logistic regression
-with an L2 penalty, solved by L-BFGS from zero, so the same texts give the same weights.
+Labelled are `password_texts/` (its README says how they were made) and the blind sets up to the
+twenty-first; a labelled password is a positive, every other token that the model rates is a
+negative, but for secrets of other kinds. Real texts are those of `../shared/data` and of folders
+that `--more` names (documentation, an environment's `site-packages`), of the development side by
+source or package: what no rule marks there is taken as a negative. The fit is a logistic
+regression with an L2 penalty, solved by L-BFGS from zero, so the same texts give the same weights.
 
 `--folds` leaves one file of `password_texts/` out at a time, trains without it and prints for each:
 values, recall of the rules, recall and precision of rules and model.
@@ -46,7 +47,7 @@ from stages.signals.password_model import (
 from stages.signals.password_names import find_names
 from tests.benchmarks.redaction import BLIND_SETS, cases_of
 from tests.benchmarks.redaction_cases import Case, Place
-from tests.benchmarks.splits import select
+from tests.benchmarks.splits import select, side
 
 TEXTS = Path(__file__).with_name("password_texts")
 WEIGHTS = Path(password_model.__file__).with_name("password_weights.json")
@@ -57,6 +58,21 @@ _WEIGHT_OF_MARKED = 3.0
 
 _LAST_SEED = 60_001
 """Of the last blind set that is trained on: the twenty-first."""
+
+_SUFFIXES = (
+    ".py",
+    ".pyi",
+    ".md",
+    ".rst",
+    ".txt",
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".js",
+    ".html",
+)
+_MOST_OF_PACKAGE = 1_000_000
 
 _PENALTY, _MOST_STEPS = 1.0, 200
 
@@ -114,17 +130,27 @@ def _overlaps(place: Place, others: Sequence[Place]) -> bool:
     return any(place[0] < end and start < place[1] for start, end in others)
 
 
-def real_texts(data: Path | None, more: Path | None) -> Iterator[str]:
-    """Texts of the development side of the shared data, and every file in a folder."""
+def real_texts(data: Path | None, more: Sequence[Path]) -> Iterator[str]:
+    """Texts of the development side of the shared data and of folders."""
     if data is not None:
         for path in sorted(data.rglob("*.jsonl.zst")):
             rows = select(rows_of(path), "development")
             for row in rows[:: max(1, len(rows) // 600)]:
                 yield from (one for one in row.values() if isinstance(one, str) and len(one) > 60)
-    if more is not None:
-        for path in sorted(more.rglob("*")):
-            if path.is_file():
-                yield path.read_text("utf-8", errors="replace")
+    for folder in more:
+        for package in sorted(folder.iterdir()):
+            if side(package.name) == "development":
+                yield from package_texts(package)
+
+
+def package_texts(package: Path) -> Iterator[str]:
+    """The first `_MOST_OF_PACKAGE` characters of the texts of a folder, or a file."""
+    left = _MOST_OF_PACKAGE
+    for path in [package] if package.is_file() else sorted(package.rglob("*")):
+        if left > 0 and path.suffix in _SUFFIXES and path.is_file():
+            text = path.read_text("utf-8", errors="replace")[:200_000]
+            left -= len(text)
+            yield text
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
@@ -135,7 +161,7 @@ def rows_of(path: Path) -> list[dict[str, object]]:
         return [json.loads(line) for line in lines]
 
 
-def make_real_rows(data: Path | None, more: Path | None) -> Rows:
+def make_real_rows(data: Path | None, more: Sequence[Path]) -> Rows:
     """The negatives of real texts: what no rule marks."""
     return make_rows(
         (
@@ -198,12 +224,21 @@ def make_labelled_rows(left_out: Path | None = None) -> list[Rows]:
         case
         for one in BLIND_SETS
         if one.first_seed <= _LAST_SEED
+        for kind in one.kinds
         for each_form in (False, True)
-        for case in cases_of("password", one.first_seed, each_form)
+        for case in cases_of(kind, one.first_seed, each_form)
     ]
     return [
         make_rows(((case.text, case.values, ()) for case in marked), _WEIGHT_OF_MARKED),
-        make_rows(((case.text, case.values, ()) for case in drawn), 1.0),
+        make_rows(
+            (
+                (case.text, case.values, ())
+                if case.kind == "password"
+                else (case.text, (), case.values)
+                for case in drawn
+            ),
+            1.0,
+        ),
     ]
 
 
@@ -211,7 +246,7 @@ def main() -> None:
     """Trains, and prints figures or writes the weights."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="the shared data")
-    parser.add_argument("--more", type=Path, help="a folder of real texts")
+    parser.add_argument("--more", type=Path, nargs="*", default=[], help="folders of real texts")
     parser.add_argument("--folds", action="store_true", help="leave one file out at a time")
     asked = parser.parse_args()
     real = make_real_rows(asked.data, asked.more)
