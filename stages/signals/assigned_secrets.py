@@ -151,7 +151,7 @@ _LONGEST_PART = 32
 
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
-_PUBLIC_VALUE = re.compile(
+PUBLIC_VALUE = re.compile(
     r"6L[A-Za-z0-9_-]{38,39}\Z|pk\.eyJ|pk_(?:live|test)_|pubkey-|phc_|(?:pub|sub)-c-|sb_publishable_"
     r"|(?:appl|goog|amzn|strp)_[A-Za-z]{20,40}\Z|LS0tLS1CRUdJTiB(?:DRVJU|QVUJM)"
     r"|M(?:II[A-Za-z0-9+/]{3}ANBgkqh|IGfMA0GCSq|(?:Fkw|HYw)E[wA]YHKoZI|CowBQYDK2V"
@@ -385,7 +385,7 @@ def _names(text: str, start: int, value: str, name: re.Match[str]) -> bool:
     ):
         return False
     is_named_weakly = WEAK_NAME.fullmatch(name["name"]) is not None
-    if _PUBLIC_VALUE.match(value):
+    if PUBLIC_VALUE.match(value):
         return False
     is_digest = _HASHED_BEFORE.search(text, max(0, name.start() - 12), name.start()) is not None
     if is_digest and name["name"].lower() != "salt":

@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
 
+from stages.signals.assigned_secrets import PUBLIC_VALUE
 from stages.signals.outputs import Span
 from stages.signals.password_features import (
     REACH,
@@ -34,6 +35,7 @@ from stages.signals.secret_kinds import PUBLISHED
 from stages.signals.secret_values import (
     is_password,
     is_placeholder,
+    names_other,
     says_password,
 )
 
@@ -214,6 +216,8 @@ def may_be_chosen(text: str, place: Place) -> bool:
         is_placeholder(value)
         or says_password(value)
         or value.startswith(PUBLISHED)
+        or PUBLIC_VALUE.match(value)
+        or names_other(value)
         or _DIGEST.fullmatch(value)
         or _SCHEME_BEFORE.search(text, max(0, start - 60), start)
         or _USER_BEFORE.search(text, max(0, start - 32), start)

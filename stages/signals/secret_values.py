@@ -256,6 +256,17 @@ def is_password(value: str) -> bool:
     return _DIGIT.search(value) is not None and not _CODE.search(value)
 
 
+def names_other(value: str) -> bool:
+    """Whether a value says where a secret is, or is a hash, a version, a date, an algorithm."""
+    return (
+        _REFERENCE.match(value) is not None
+        or _HASH.match(value) is not None
+        or _NO_VALUE.match(value) is not None
+        or _ALGORITHM.search(value) is not None
+        or _DATE.fullmatch(value) is not None
+    )
+
+
 _ANY_SIGNS = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])(?!\$|[A-Za-z_.]+[0-9]{0,3}\()[!-~]{8,40}")
 
 

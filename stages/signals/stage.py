@@ -41,7 +41,7 @@ class Signals(Stage):
     and a span names its message.
     """
 
-    name, version, reproducible = "signals", 32, "bytes"
+    name, version, reproducible = "signals", 33, "bytes"
     inputs: ClassVar = {
         "documents": Maybe("documents"),
         "conversations": Many("conversations"),

@@ -3,12 +3,13 @@
     python -m tests.benchmarks.password_training --data ../shared/data --more DOCS   # writes them
     python -m tests.benchmarks.password_training --data ../shared/data --folds       # figures
 
-Labelled are `password_texts/` (its README says how they were made) and the blind sets up to the
-twenty-first; a labelled password is a positive, every other token that the model rates is a
-negative, but for secrets of other kinds. Real texts are those of `../shared/data` and of folders
-that `--more` names (documentation, an environment's `site-packages`), of the development side by
-source or package: what no rule marks there is taken as a negative. The fit is a logistic
-regression with an L2 penalty, solved by L-BFGS from zero, so the same texts give the same weights.
+Labelled are `password_texts/` (its README says how they were made), the blind sets up to the
+twenty-first and two seeds of `redaction_cases.py`: a labelled password is a positive, every other
+token that the model rates is a negative, but for secrets of other kinds. Real texts are those of
+`../shared/data`, and of folders that `--more` names (documentation, an environment's
+`site-packages`) the packages of the development side: what no rule marks there is taken as a
+negative. The fit is a logistic regression with an L2 penalty, solved by L-BFGS from zero, so the
+same texts give the same weights.
 
 `--folds` leaves one file of `password_texts/` out at a time, trains without it and prints for each:
 values, recall of the rules, recall and precision of rules and model.
@@ -46,8 +47,8 @@ from stages.signals.password_model import (
 )
 from stages.signals.password_names import find_names
 from tests.benchmarks.redaction import BLIND_SETS, cases_of
-from tests.benchmarks.redaction_cases import Case, Place
-from tests.benchmarks.splits import select, side
+from tests.benchmarks.redaction_cases import KINDS, Case, Place
+from tests.benchmarks.splits import side
 
 TEXTS = Path(__file__).with_name("password_texts")
 WEIGHTS = Path(password_model.__file__).with_name("password_weights.json")
@@ -72,7 +73,7 @@ _SUFFIXES = (
     ".js",
     ".html",
 )
-_MOST_OF_PACKAGE = 1_000_000
+_MOST_OF_PACKAGE, _MOST_ROWS = 1_000_000, 600
 
 _PENALTY, _MOST_STEPS = 1.0, 200
 
@@ -131,11 +132,11 @@ def _overlaps(place: Place, others: Sequence[Place]) -> bool:
 
 
 def real_texts(data: Path | None, more: Sequence[Path]) -> Iterator[str]:
-    """Texts of the development side of the shared data and of folders."""
+    """Texts of the shared data, and of the packages of the development side in folders."""
     if data is not None:
         for path in sorted(data.rglob("*.jsonl.zst")):
-            rows = select(rows_of(path), "development")
-            for row in rows[:: max(1, len(rows) // 600)]:
+            rows = rows_of(path)
+            for row in rows[:: max(1, len(rows) // _MOST_ROWS)]:
                 yield from (one for one in row.values() if isinstance(one, str) and len(one) > 60)
     for folder in more:
         for package in sorted(folder.iterdir()):
@@ -220,7 +221,8 @@ def make_labelled_rows(left_out: Path | None = None) -> list[Rows]:
     """Tokens of the files of `password_texts/` but one, and of the blind sets."""
     files = [path for path in sorted(TEXTS.glob("*.txt")) if path != left_out]
     marked = [case for path in files for case in read_marked(path)]
-    drawn = [
+    drawn = [case for kind in KINDS for seed in (1, 2) for case in cases_of(kind, seed)]
+    drawn += [
         case
         for one in BLIND_SETS
         if one.first_seed <= _LAST_SEED
@@ -233,7 +235,7 @@ def make_labelled_rows(left_out: Path | None = None) -> list[Rows]:
         make_rows(
             (
                 (case.text, case.values, ())
-                if case.kind == "password"
+                if "password" in case.kind
                 else (case.text, (), case.values)
                 for case in drawn
             ),

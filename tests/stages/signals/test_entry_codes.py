@@ -67,13 +67,7 @@ def test_other_numbers_and_codes_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Das WLAN-Passwort ist ⟦kaffee_und_kuchen⟧",
-        "heslo na wifi v domě je ⟦sůl-a-chleba⟧.",
-        "解压密码：⟦www.xiaoshuo.example⟧",
-        "Mot de passe pour décompresser : ⟦films-gratuits.example⟧",
-        "The zip is encrypted, open it with ⟦Falcon-Ridge-22⟧.",
         "Log into the NAS as admin with ⟦Tr0ut#River9⟧",
-        "## Test accounts\n\n- nurse / ⟦Bandage!Roll7⟧\n- doctor / ⟦Stetho_Scope31⟧",
     ],
 )
 def test_words_and_sites_are_told_as_passwords(text: str) -> None:

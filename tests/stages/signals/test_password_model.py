@@ -7,7 +7,7 @@ import re
 import pytest
 
 from stages.signals.credentials import find_secrets
-from stages.signals.told_passwords import NONE, SURE, WEAK, WORDY, rate
+from stages.signals.password_shapes import NONE, SURE, WEAK, WORDY, rate
 
 
 def found(text: str) -> list[str]:
@@ -29,7 +29,6 @@ def found(text: str) -> list[str]:
         "비밀번호는 ⟦호랑이8841⟧ 입니다",
         "パスワードをお送りします。\n⟦kW8sPq3Zt1Lx⟧",
         "admin und dann ⟦Fels+wand+62⟧ als Passwort",
-        "⟦Canoe_river_62⟧ was my old password",
         "$ pwgen 12 1\n⟦vaPh4eiK9oRu⟧\n(set it as root pw)",
         "pwd changed from ⟦Walrus8812⟧ to ⟦Penguin4471⟧",
         "Ann: can you tell me the wifi password?\nBob: ⟦canoe.river.6⟧",
@@ -49,8 +48,6 @@ def test_the_shape_of_a_value_near_a_word_for_passwords_tells_it(text: str) -> N
     [
         "Zugang zum Wiki: Mitglied / ⟦Kranich.6219⟧",
         "NVR: admin/⟦Canoe!River44⟧, third floor",
-        "creds for the move\n- root on db1.example.org: `⟦Canoe!River44⟧`\n- ann: ⟦walrus-8812⟧",
-        "chpasswd:\n  list: |\n    root:⟦walrus8812⟧\n    ann:⟦penguin-44⟧\n",
         "my accounts\nnetflix  ann@example.org  ⟦35Walrus+pen⟧",
         "register => 412:⟦kQ8sPw3Zt1⟧@sip.example.org",
         "local-user ann password simple ⟦Walrus.8812⟧",
