@@ -53,7 +53,7 @@ _MOST_LINES = 3
 """Lines behind a name in which a token is rated."""
 
 _SHORTEST, _LONGEST, _LONGEST_CHUNK = 4, 64, 200
-_CHUNK = re.compile(r"\S+")
+_CHUNK, _CHUNK_WITH_DIGIT = re.compile(r"\S+"), re.compile(r"(?<!\S)[^\s\d]*\d\S*")
 _OPENING = "([{<\"'`«»“”„‚‘’‹›「『【（《*_"
 _CLOSING = ".,;:)]}>\"'`»”’‹›」』】）》*_。，、！!?"
 _BORDER = re.compile(r"[\"'`“”„«»「」『』()\[\]{}<>，。、；：（）]")
@@ -64,7 +64,6 @@ _OF_CODE = re.compile(
     r"[A-Za-z_.]+(?:\([\w., ]*\)?)?|[a-z]+(?:[A-Z][a-z]+)+|[-/.\w]*/[-/.\w]*|--?[a-z-]+|[$@%&]\w+"
 )
 """Names of programs, calls, paths and options without a digit."""
-_HAS_SIGN = re.compile(r"\d|[!@#$%^&*+~?]")
 _LETTER_AND_DIGIT = re.compile(r"(?=.*[^\W\d_].*[^\W\d_]).*[0-9]", re.DOTALL)
 _GROUPS = re.compile(r"[0-9]{1,5}(?:[-#*][0-9]{1,5}){1,3}[#*]?|[0-9]{4,6}[#*]")
 _OF_DIGITS = ("pin", "lock", "keypad", "safe", "gate", "entry", "combo", "combi", "combination")
@@ -84,14 +83,13 @@ def find_candidates(text: str, names: Sequence[Name]) -> list[Place]:
     for name in names:
         limit = _end_of_reach(text, name.end)
         first = _begin_of_reach(text, name.start)
-        chunks = _CHUNK.finditer(text, name.end, min(len(text), limit + _LONGEST))
-        for chunk in chain(_CHUNK.finditer(text, first, name.start), chunks):
+        shape = _CHUNK if name.is_sure else _CHUNK_WITH_DIGIT
+        behind = shape.finditer(text, name.end, min(len(text), limit + _LONGEST))
+        for chunk in chain(shape.finditer(text, first, name.start), behind):
             start = chunk.start()
             if start >= limit:
                 break
             if start == first and first and not text[first - 1].isspace():
-                continue
-            if not name.is_sure and not _HAS_SIGN.search(text, *chunk.span()):
                 continue
             for place in _parts(text, *chunk.span()):
                 if place not in places and _may_be(text, place, name):
@@ -178,7 +176,7 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
             return False
         if not value.isascii():
             return _LETTER_AND_DIGIT.match(value) is not None
-        return _HAS_SIGN.search(value) is not None and is_password(value)
+        return any(map(str.isdecimal, value)) and is_password(value)
     if _STANDS_OUT.search(text, first, last) and not _OF_CODE.fullmatch(text, first, last):
         return True
     if last == len(text) or text[last] == "\n" or first == 0 or text[first - 1] in "\n\"'`“„«「*_":
@@ -188,16 +186,17 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
     return name.start - last <= 30 and text.count(" ", last, name.start) <= 4
 
 
+_ADDRESS = re.compile(r"[\w.+-]{1,40}@[\w-]{1,40}(?:\.[\w-]{1,40}){0,3}\.[a-z]{2,12}")
 _DIGEST = re.compile(r"\*?[0-9a-fA-F]{32,128}|(?:\{?SSHA|\$[0-9a-z]{1,12}\$).*")
 _SCHEME_BEFORE = re.compile(r"\{\w{2,16}\}\Z|\b(?:SHA-?[0-9]{1,3}|MD5):\S*\Z")
 _USER_BEFORE = re.compile(
-    r"(?:user(?:[_ -]?(?:name|id))?|log ?in|logon|e-?mail|ssid|netz(?:werk)?(?:name)?|account|acc"
-    r"|host|usuari[oa]|utilisateur|identifiant|benutzer(?:name|kennung)?|gebruiker(?:snaam)?|utente"
+    r"(?:user(?:[_ -]?(?:name|id))?|log ?in|logon|e-?mail|ssid|netz(?:werk)?(?:name)?|account"
+    r"|(?<![a-z])(?:acc|host|name|id)|usuari[oa]|utilisateur|identifiant|benutzer(?:name|kennung)?|gebruiker(?:snaam)?|utente"
     r"|użytkownik|uživatel|kullanıcı(?: adı)?|användar(?:e|namn)"
     r"|bruger(?:navn)?|bruker(?:navn)?|felhasználó\w*"
     r"|логин|пользовател\w{1,3}|користувач\w{0,2}|χρήστης|تکاربری|نام کاربری|اسم المستخدم|משתמש"
     r"|用户名?|[账帐帳][号號户戶]|使用者(?:名稱)?|ユーザー?(?:名|ID)?|아이디|사용자(?:명| 이름)?"
-    r"|tên đăng nhập|tài khoản|nama pengguna|ชื่อผู้ใช้|customer(?: number)?|name|id)"
+    r"|tên đăng nhập|tài khoản|nama pengguna|ชื่อผู้ใช้|customer(?: number)?)"
     r"[\"'`\])*]{0,3}\s?(?:[:=,：]|=>|is(?: :)?|ist|est|es)\s{0,4}[\"'`*(\[]{0,3}\Z",
     re.IGNORECASE,
 )
@@ -216,6 +215,7 @@ def may_be_chosen(text: str, place: Place) -> bool:
         is_placeholder(value)
         or says_password(value)
         or value.startswith(PUBLISHED)
+        or _ADDRESS.fullmatch(value)
         or PUBLIC_VALUE.match(value)
         or names_other(value)
         or _DIGEST.fullmatch(value)
@@ -233,7 +233,7 @@ def read_weights() -> Sequence[int]:
 
 
 @lru_cache(maxsize=4096)
-def _weigh_value(value: str) -> int:
+def weigh_value(value: str) -> int:
     """The sum of the weights of a token itself: names of programs stand in a text many times."""
     weights = read_weights()
     return sum(weights[at] for at in hash_features(describe_value(value)))
@@ -246,19 +246,21 @@ def find_modelled_passwords(
 
     `names` are places in their order. Of tokens that overlap the best one is taken.
     """
-    weights = read_weights() if names else ()
-    taken = [(span.start, span.end) for span in spans]
+    places = find_candidates(text, names)
+    if not places:
+        return
+    weights, taken = read_weights(), bytearray(len(text))
+    for span in spans:
+        taken[span.start : span.end] = b"\1" * (span.end - span.start)
     rated = list[tuple[int, Place]]()
-    for place in find_candidates(text, names):
-        if any(place[0] < end and start < place[1] for start, end in taken):
-            continue
-        if not may_be_chosen(text, place):
+    for place in places:
+        if taken.find(1, *place) >= 0 or not may_be_chosen(text, place):
             continue
         around = hash_features(describe_place(text, place, names))
-        score = _weigh_value(text[slice(*place)]) + sum(weights[at] for at in around)
+        score = weigh_value(text[slice(*place)]) + sum(weights[at] for at in around)
         if score >= LEAST:
             rated.append((-score, place))
     for _, (start, end) in sorted(rated):
-        if not any(start < last and first < end for first, last in taken):
-            taken.append((start, end))
+        if taken.find(1, start, end) < 0:
+            taken[start:end] = b"\1" * (end - start)
             yield Span(start, end, "password", "<secret:password>")

@@ -41,7 +41,7 @@ class Signals(Stage):
     and a span names its message.
     """
 
-    name, version, reproducible = "signals", 33, "bytes"
+    name, version, reproducible = "signals", 34, "bytes"
     inputs: ClassVar = {
         "documents": Maybe("documents"),
         "conversations": Many("conversations"),

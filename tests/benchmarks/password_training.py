@@ -4,7 +4,7 @@
     python -m tests.benchmarks.password_training --data ../shared/data --folds       # figures
 
 Labelled are `password_texts/` (its README says how they were made), the blind sets up to the
-twenty-first and two seeds of `redaction_cases.py`: a labelled password is a positive, every other
+twenty-second and two seeds of `redaction_cases.py`: a labelled password is a positive, every other
 token that the model rates is a negative, but for secrets of other kinds. Real texts are those of
 `../shared/data`, and of folders that `--more` names (documentation, an environment's
 `site-packages`) the packages of the development side: what no rule marks there is taken as a
@@ -22,6 +22,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +44,6 @@ from stages.signals.password_model import (
     SCALE,
     find_candidates,
     may_be_chosen,
-    read_weights,
 )
 from stages.signals.password_names import find_names
 from tests.benchmarks.redaction import BLIND_SETS, cases_of
@@ -54,11 +54,11 @@ TEXTS = Path(__file__).with_name("password_texts")
 WEIGHTS = Path(password_model.__file__).with_name("password_weights.json")
 _HEAD = re.compile(r"^=== ([+-]) password\n", re.MULTILINE)
 _MARK = re.compile("[⟦⟧]")
-_WEIGHT_OF_MARKED = 3.0
-"""How often a text of `password_texts/` counts: of the making that is to be found."""
+_COUNT_OF_PAGES = 3.0
+"""How often a text counts whose form is that of a page: those are what is to be found."""
 
-_LAST_SEED = 60_001
-"""Of the last blind set that is trained on: the twenty-first."""
+_LAST_SEED, _FIRST_OF_PAGES = 63_001, 63_001
+"""Of the last blind set that is trained on, and of the first whose forms are those of pages."""
 
 _SUFFIXES = (
     ".py",
@@ -192,12 +192,23 @@ def fit(parts: Sequence[Rows]) -> npt.NDArray[np.int8]:
     return np.clip(np.rint(answer.x * SCALE), -127, 127).astype(np.int8)
 
 
-def write(weights: npt.NDArray[np.int8]) -> None:
-    """Makes these weights those of the model, of this process too."""
+def write(weights: npt.NDArray[np.int8], path: Path = WEIGHTS) -> None:
+    """Writes the weights of the model."""
     stored = {"weights": base64.b64encode(weights.tobytes()).decode()}
-    WEIGHTS.write_text(json.dumps(stored) + "\n")
-    read_weights.cache_clear()
-    password_model._weigh_value.cache_clear()
+    path.write_text(json.dumps(stored) + "\n")
+
+
+@contextmanager
+def using(weights: npt.NDArray[np.int8]) -> Iterator[None]:
+    """Lets the model of this process use other weights for a while."""
+    kept = password_model.read_weights
+    password_model.read_weights = lambda: weights.tolist()  # type: ignore[assignment]
+    password_model.weigh_value.cache_clear()
+    try:
+        yield
+    finally:
+        password_model.read_weights = kept
+        password_model.weigh_value.cache_clear()
 
 
 def measure(cases: Sequence[Case]) -> str:
@@ -214,34 +225,41 @@ def measure(cases: Sequence[Case]) -> str:
             sum(_overlaps(span, case.values) for span in both),
         )
     values, by_rules, by_both, spans, right = counts.tolist()
-    return f"{values} | {by_rules / values:.3f} | {by_both / values:.3f} | {right / spans:.3f}"
+    shares = (by_rules / max(1, values), by_both / max(1, values), right / max(1, spans))
+    return " | ".join([str(values), *(f"{share:.3f}" for share in shares)])
 
 
 def make_labelled_rows(left_out: Path | None = None) -> list[Rows]:
     """Tokens of the files of `password_texts/` but one, and of the blind sets."""
     files = [path for path in sorted(TEXTS.glob("*.txt")) if path != left_out]
     marked = [case for path in files for case in read_marked(path)]
-    drawn = [case for kind in KINDS for seed in (1, 2) for case in cases_of(kind, seed)]
-    drawn += [
-        case
-        for one in BLIND_SETS
-        if one.first_seed <= _LAST_SEED
-        for kind in one.kinds
-        for each_form in (False, True)
-        for case in cases_of(kind, one.first_seed, each_form)
-    ]
-    return [
-        make_rows(((case.text, case.values, ()) for case in marked), _WEIGHT_OF_MARKED),
-        make_rows(
-            (
-                (case.text, case.values, ())
-                if "password" in case.kind
-                else (case.text, (), case.values)
-                for case in drawn
-            ),
-            1.0,
+    parts = [make_rows(((case.text, case.values, ()) for case in marked), _COUNT_OF_PAGES)]
+    made = [case for kind in KINDS for seed in (1, 2) for case in cases_of(kind, seed)]
+    parts.append(make_case_rows(made, 1.0))
+    for one in BLIND_SETS:
+        if one.first_seed <= _LAST_SEED:
+            drawn = [
+                case
+                for kind in one.kinds
+                for each_form in (False, True)
+                for case in cases_of(kind, one.first_seed, each_form)
+            ]
+            is_of_pages = one.first_seed >= _FIRST_OF_PAGES
+            parts.append(make_case_rows(drawn, _COUNT_OF_PAGES if is_of_pages else 1.0))
+    return parts
+
+
+def make_case_rows(cases: Sequence[Case], count: float) -> Rows:
+    """The tokens of texts of any kind: secrets of other kinds are left out."""
+    return make_rows(
+        (
+            (case.text, case.values, ())
+            if "password" in case.kind
+            else (case.text, (), case.values)
+            for case in cases
         ),
-    ]
+        count,
+    )
 
 
 def main() -> None:
@@ -254,13 +272,9 @@ def main() -> None:
     real = make_real_rows(asked.data, asked.more)
     print(f"{len(real.labels):,} tokens of real texts", flush=True)
     if asked.folds:
-        kept = WEIGHTS.read_bytes()
-        try:
-            for path in sorted(TEXTS.glob("*.txt")):
-                write(fit([real, *make_labelled_rows(left_out=path)]))
+        for path in sorted(TEXTS.glob("*.txt")):
+            with using(fit([real, *make_labelled_rows(left_out=path)])):
                 print(path.stem, "|", measure(read_marked(path)), flush=True)
-        finally:
-            WEIGHTS.write_bytes(kept)
         return
     parts = make_labelled_rows()
     print(f"{sum(int(part.labels.sum()) for part in parts):,} passwords", flush=True)
