@@ -117,7 +117,8 @@ def test_a_kind_has_so_many_different_templates_of_each_sign(name: str, kind: st
     for sign in "+-":
         texts = [one.text for one in templates if one.sign == sign]
         assert len(set(texts)) == len(texts) >= LEAST
-    assert {one.weight for one in templates} == {1, 0.5, 0.2}
+    # The forms of the twenty-second come as often as pages have them.
+    assert {one.weight for one in templates} == ({1} if name == "twenty-second" else {1, 0.5, 0.2})
 
 
 @pytest.mark.parametrize(

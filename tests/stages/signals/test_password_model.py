@@ -1,4 +1,4 @@
-"""Passwords that prose, lists and the formats of devices tell; the value is between ⟦ and ⟧."""
+"""Passwords that a model tells beside the rules; in a text with marks between ⟦ and ⟧."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import re
 
 import pytest
 
+from stages.signals import password_model
 from stages.signals.credentials import find_secrets
+from stages.signals.password_features import SIZE, hash_features
+from stages.signals.password_model import (
+    find_candidates,
+    find_modelled_passwords,
+    may_be_chosen,
+    read_weights,
+    weigh_value,
+)
+from stages.signals.password_names import find_names
 from stages.signals.password_shapes import NONE, SURE, WEAK, WORDY, rate
 
 
@@ -109,3 +119,68 @@ def test_users_hosts_versions_and_rules_about_passwords_are_left(text: str) -> N
 )
 def test_a_token_is_rated_by_how_far_it_stands_out_of_prose(value: str, rating: int) -> None:
     assert rate(value) == rating
+
+
+def test_weights_are_whole_numbers_of_one_byte_for_every_place() -> None:
+    weights = read_weights()
+    assert len(weights) == SIZE
+    assert any(weights)
+    assert all(-127 <= one <= 127 for one in weights)
+
+
+def test_a_feature_has_the_place_that_its_checksum_tells() -> None:
+    # The check value of CRC-32 (Koopman, Cyclic Redundancy Code catalogue).
+    assert hash_features(["123456789"]) == [0xCBF43926 % SIZE]
+    assert len(hash_features(["a\ud800"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("the alarm panel wants 4417, password Tulip88", "4417"),
+        ("password: (Tulip88)", "Tulip88"),
+        ("login=ann;pw=Tulip88;x", "Tulip88"),
+        ("the password\n\nfor it\nis\nTulip88", None),
+        ("password " + "far away from it " * 9 + "Tulip88", None),
+        ('passphrase: "otter cobalt ember"', "otter cobalt ember"),
+        ("パスワードはTulip88です", "Tulip88"),
+    ],
+)
+def test_tokens_in_reach_of_a_name_are_rated(text: str, value: str | None) -> None:
+    tokens = [text[slice(*place)] for place in find_candidates(text, find_names(text))]
+    assert (value or "Tulip88") in tokens if value else "Tulip88" not in tokens
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user: canoe-river88",
+        "SSID = Canoe_River88",
+        "root:{SSHA}canoeRiver88",
+        "password: changeme",
+        "pin 0000",
+        "write to ann.walrus88@river.org",
+        "password sha-256",
+    ],
+)
+def test_fields_of_users_hashes_addresses_and_filler_are_never_chosen(text: str) -> None:
+    start = max(text.rfind(sign) for sign in " }") + 1
+    assert not may_be_chosen(text, (start, len(text)))
+
+
+def test_what_rules_found_is_not_rated_and_of_tokens_that_overlap_one_is_marked() -> None:
+    text = "the new admin password for the panel is now 'Walrus-Canoe-4471' again"
+    spans = find_secrets(text)
+    assert [text[one.start : one.end] for one in spans] == ["Walrus-Canoe-4471"]
+    assert list(find_modelled_passwords(text, find_names(text), spans)) == []
+
+
+def test_the_model_adds_to_what_rules_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Wifi parool on kiluvõileib24 ja uksekood 2309."
+    assert {text[one.start : one.end] for one in find_secrets(text)} > {
+        text[one.start : one.end] for one in find_secrets(text, with_model=False)
+    }
+    monkeypatch.setattr(password_model, "read_weights", lambda: [0] * SIZE)
+    weigh_value.cache_clear()
+    assert find_secrets(text) == find_secrets(text, with_model=False)
+    weigh_value.cache_clear()
