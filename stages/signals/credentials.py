@@ -97,19 +97,17 @@ def find_secrets(text: str, with_model: bool = True) -> list[Span]:
 
     Without the model of `password_model.py` only rules are asked.
     """
-    spans = _find_all(text)
+    spans = _find_all(text, with_model)
     if "=3D" in text and "=\n" in text.replace("\r", ""):
         decoded = _Decoded(text)
-        for span in _find_all(decoded.text):
+        for span in _find_all(decoded.text, with_model):
             start, end = decoded.find_place(span.start, span.end)
             spans = [one for one in spans if one.end <= start or end <= one.start]
             spans.append(span._replace(start=start, end=end))
-    if with_model:
-        spans += find_modelled_passwords(text, find_names(text), spans)
     return drop_overlaps(spans) if len(spans) > 1 else spans
 
 
-def _find_all(text: str) -> list[Span]:
+def _find_all(text: str, with_model: bool) -> list[Span]:
     """Every secret as it is written in `text`, in any order."""
     encoded = text.encode("utf-8", "surrogatepass")
     triples = find_triples(encoded)
@@ -169,6 +167,8 @@ def _find_all(text: str) -> list[Span]:
     tag = make_tag("private_key")
     for places in (find_private_keys(text), find_key_arrays(text)):
         spans += [Span(*place, "private_key", tag) for place in places]
+    if with_model:
+        spans += find_modelled_passwords(text, find_names(text), spans)
     return spans
 
 

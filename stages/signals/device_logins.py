@@ -363,10 +363,6 @@ GATED_DEVICE_SHAPES: dict[str, dict[str, str]] = {
             r"passphrase(?: (?:for|of|to) [\w ]{2,40})?(?:: | ?= ?)"
             rf"(?P<exact>(?-i:{_WORDS})){_END}"
         ),
-        "master pass": (
-            r"master pass(?:word|phrase|code)?(?: (?:for|of|to) [\w ]{2,40})?(?:: | is | ?= ?)"
-            rf"(?P<sure>(?-i:{_WORDS}[0-9]{{0,4}})){_END}"
-        ),
         "pass": (
             r"pass(?:word)?[\"']?\s?[:=]\s?[\"'](?P<exact>(?-i:[a-z]{16}))[\"']"
             r"|password[ :=]{1,3}"

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from stages.signals.literals import Literals, Triples, find_all
 from stages.signals.outputs import Span
-from stages.signals.secret_values import NO_PASSWORD
 
 _PLACES = (
     "alarm|burglar|door|gate|garage|entry|entrance|building|lobby|lock|padlock|safe|vault|keypad"
@@ -109,16 +108,6 @@ _MEETING_CODE = re.compile(
     r"asscode(?: is)?[: ]{1,2}(?P<value>(?=[a-z]*[A-Z0-9])(?=[A-Z0-9]*[a-z])(?=[A-Za-z]*[0-9])"
     r"[A-Za-z0-9]{6,10})(?![\w-])"
 )
-_MEETING_WORD = re.compile(
-    r"asscode(?: is)?[: ]{1,2}(?P<value>[A-Za-z][A-Za-z0-9]{3,15})"
-    r"(?=[ \t]*(?:[\n,;)|]|\.?\s*\Z|\.\s))"
-)
-_MEETING_NUMBER = re.compile(
-    r"\b(?:id|number|no\.?|zoom)\b[:# ]{0,3}[0-9]{3}[ -]?[0-9]{3,4}[ -]?[0-9]{3,4}[^0-9]{1,40}\Z",
-    re.IGNORECASE,
-)
-"""Right behind the number of a meeting a word alone is its password: `Passcode: yoga`."""
-
 _OF_LETTERS = {"asscode": _MEETING_CODE, **dict.fromkeys(("提取", "访问", "訪問"), _SHARED_FILE)}
 """Codes with letters: of a meeting by video, and of a file that is shared at Baidu."""
 
@@ -214,10 +203,6 @@ def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:
         if match is not None and (hint != "asscode" or _is_of_meeting(text, place)):
             yield Span(*match.span("value"), "password", "<secret:password>")
             return
-        word = _MEETING_WORD.match(text, place)
-        if word is not None and _is_word_of_meeting(text, place, word["value"]):
-            yield Span(*word.span("value"), "password", "<secret:password>")
-            return
     if not _DIGITS.search(text, place, place + _LONGEST):
         return
     shape = _EASTERN_SHAPE if hint in _EASTERN_HINTS else _SHAPE
@@ -236,14 +221,6 @@ def _find_code(text: str, place: int, hint: str) -> Iterator[Span]:
 def _is_of_meeting(text: str, place: int) -> bool:
     """Whether what is before the word for a password speaks of a meeting by video."""
     return _MEETING.search(text, max(0, place - 80), place) is not None
-
-
-def _is_word_of_meeting(text: str, place: int, value: str) -> bool:
-    """Whether the number of a meeting is right before, and the value is no word of a form."""
-    first = max(0, place - 80)
-    return _MEETING_NUMBER.search(text, first, place) is not None and not NO_PASSWORD.fullmatch(
-        value
-    )
 
 
 def _is_code(value: str) -> bool:

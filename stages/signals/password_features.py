@@ -13,9 +13,7 @@ from stages.signals.password_shapes import rate
 from stages.signals.secret_values import (
     is_chosen_words,
     is_password,
-    is_placeholder,
     is_strong_password,
-    says_password,
 )
 
 Place = tuple[int, int]
@@ -129,9 +127,8 @@ def _describe_joint(
     if len(joint) <= 14:
         features += ["j" + joint, f"jq{joint}{kind}", f"jn{joint}{called}"]
         features.append(f"jqe{joint}{kind}{right}")
-    words = [word.lower() for word in _WORD.findall(text[max(0, name.start - 40) : name.start])][
-        :-3:-1
-    ]
+    before = text[max(0, name.start - 40) : name.start]
+    words = [word.lower() for word in _WORD.findall(before)][:-3:-1]
     features += [f"u{at}{word}" for at, word in enumerate(words)]
     features.append(f"um{(words or ['^'])[0]} {called}")
     return features
@@ -158,8 +155,6 @@ def _kind(value: str) -> str:
     rating = rate(value)
     if rating:
         return f"q{rating}"
-    if is_placeholder(value) or says_password(value):
-        return "placeholder"
     if is_strong_password(value):
         return "strong"
     if is_password(value):

@@ -68,6 +68,7 @@ _OF_CODE = re.compile(
     r"[A-Za-z_.]+(?:\([\w., ]*\)?)?|[a-z]+(?:[A-Z][a-z]+)+|[-/.\w]*/[-/.\w]*|--?[a-z-]+|[$@%&]\w+"
 )
 """Names of programs, calls, paths and options without a digit."""
+
 _LETTER_AND_DIGIT = re.compile(r"(?=.*[^\W\d_].*[^\W\d_]).*[0-9]", re.DOTALL)
 _GROUPS = re.compile(r"[0-9]{1,5}(?:[-#*][0-9]{1,5}){1,3}[#*]?|[0-9]{4,6}[#*]")
 _OF_DIGITS = ("pin", "lock", "keypad", "safe", "gate", "entry", "combo", "combi", "combination")
@@ -193,9 +194,10 @@ def _may_be(text: str, place: Place, name: Name) -> bool:
 _ADDRESS = re.compile(r"[\w.+-]{1,40}@[\w-]{1,40}(?:\.[\w-]{1,40}){0,3}\.[a-z]{2,12}")
 _DIGEST = re.compile(r"\*?[0-9a-fA-F]{32,128}|(?:\{?SSHA|\$[0-9a-z]{1,12}\$).*")
 _SCHEME_BEFORE = re.compile(r"\{\w{2,16}\}\Z|\b(?:SHA-?[0-9]{1,3}|MD5):\S*\Z")
-_USER_BEFORE = re.compile(
+_FIELD_BEFORE = re.compile(
     r"(?:user(?:[_ -]?(?:name|id))?|log ?in|logon|e-?mail|ssid|netz(?:werk)?(?:name)?|account"
-    r"|(?<![a-z])(?:acc|host|name|id)|usuari[oa]|utilisateur|identifiant|benutzer(?:name|kennung)?|gebruiker(?:snaam)?|utente"
+    r"|(?<![a-z])(?:acc|host|name|id)|usuari[oa]|utilisateur|identifiant"
+    r"|benutzer(?:name|kennung)?|gebruiker(?:snaam)?|utente"
     r"|użytkownik|uživatel|kullanıcı(?: adı)?|användar(?:e|namn)"
     r"|bruger(?:navn)?|bruker(?:navn)?|felhasználó\w*"
     r"|логин|пользовател\w{1,3}|користувач\w{0,2}|χρήστης|تکاربری|نام کاربری|اسم المستخدم|משתמש"
@@ -224,7 +226,7 @@ def may_be_chosen(text: str, place: Place) -> bool:
         or names_other(value)
         or _DIGEST.fullmatch(value)
         or _SCHEME_BEFORE.search(text, max(0, start - 60), start)
-        or _USER_BEFORE.search(text, max(0, start - 32), start)
+        or _FIELD_BEFORE.search(text, max(0, start - 32), start)
     )
 
 

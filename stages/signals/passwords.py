@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
-from stages.signals.literals import find_triples
+from stages.signals.literals import find_all, find_triples
 from stages.signals.login_calls import cut_bare, find_login_calls, find_piped
 from stages.signals.named_values import (
     ARGUMENT,
@@ -116,8 +116,7 @@ def find_named_passwords(text: str) -> Iterator[Span]:
     lowered = to_small_letters(text)
     triples = find_triples(lowered.encode("utf-8", "surrogatepass"))
     for hint in choose_hints(lowered, triples):
-        place = lowered.find(hint)
-        while place >= 0:
+        for place in find_all(lowered, hint):
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
@@ -129,7 +128,6 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             name = ANY_NAME.match(text, place)
             if name is not None:
                 yield from _find_elsewhere(text, place, name.end())
-            place = lowered.find(hint, place + 1)
     yield from find_login_calls(text, lowered, triples)
     if "insert" in lowered and "values" in lowered:
         for column, start, end in find_inserted(text):
@@ -256,8 +254,8 @@ _COMMAND = re.compile(r"(?:[`$#] ?|\n|sudo )passwd \Z")
 _NEXT_ITEM = re.compile(r"\s*\n\s*[-\u2013\u2014]")
 _SECOND_ARGUMENT = re.compile(r"\\?[\"'],")
 _USER_AND_PASSWORD = re.compile(
-    r"(?:user|(?:user|login|id|un|account|账号|帐号|帳號|用户|아이디|logon|acc|usuario|usuário|utilisateur|benutzer|utente|kullanıcı|логин|帐号"
-    r"|账号|帳號|用户名)"
+    r"(?:user|(?:user|login|logon|id|un|acc|account|usuario|usuário|utilisateur|benutzer|utente"
+    r"|kullanıcı|логин|账号|帐号|帳號|用户名?|아이디)"
     r"(?: ?name)?\s?[/&:+|]\s?|[账帳帐][号號户戶]|用户名?)\Z",
     re.IGNORECASE,
 )
@@ -317,19 +315,10 @@ def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
     if is_sure and match["quoted"] is not None and has_odd_brackets(value):
         return True
     is_of_address = match["firm"] == "=" and text[match.start() - 1 : match.start()] in ("&", "?")
-    if is_of_address and is_password(value.replace(".", "-")):
-        return True
-    if match[0][:6].lower() == "secret" and _DRAWN.search(
-        text, max(0, match.start() - 12), match.start()
-    ):
-        return False
-    return False
+    return is_of_address and is_password(value.replace(".", "-"))
 
 
-_DRAWN = re.compile(r"(?:client|auth|shared|consumer|encryption)[_.-]?\Z", re.IGNORECASE)
-"""What has a secret that no person chooses."""
-
-_DECLARED = re.compile(r"(?:\A|\n)\s{0,8}(?:ENV|ARG|SetEnv|setenv|fastcgi_param) \w{0,30}\Z")
+_DECLARED = re.compile(r"(?:\A|\n)\s{0,8}(?:ENV|ARG|SetEnv|setenv) \w{0,30}\Z")
 """A variable that a Dockerfile, Apache or csh sets without a sign: `ENV DB_PASSWORD …`."""
 
 _STDIN = "password-stdin"
@@ -390,7 +379,7 @@ def _may_be_short(text: str, match: re.Match[str]) -> bool:
         if (
             match["quoted"] is not None
             and _DEFINES.search(text, max(0, match.start() - 40), match.start()) is not None
-        ) or _DECLARED.search(text, max(0, match.start() - 40), match.start()) is not None:
+        ):
             return True
         return _USER_BEFORE.search(text, max(0, match.start() - 80), match.start()) is not None
     if match["verb"] is None and is_phrase(match["quoted"] or match["bare"] or ""):

@@ -342,7 +342,7 @@ _UNDERSCORED = re.compile(r"[a-z]{4,12}(?:_[a-z]{4,12}){3,7}")
 
 _WORD = re.compile(r"[^\W\d_][a-zß-ÿ\u0100-\u017f]*")
 _FEWEST_OF_A_WORD = 10
-NO_PASSWORD = re.compile(
+_NO_PASSWORD = re.compile(
     r"required|optional|mandatory|string|text|number|integer|boolean|object|any|"
     r"none|null|undefined|default|example|sample|demo|test|testing|field|label|"
     r"input|value|values|name|names|user|users|username|login|logon|email|mail|"
@@ -388,7 +388,7 @@ def is_chosen_words(value: str) -> bool:
     if says_password(value) or _REFERENCE.match(value) or _ONE_CHARACTER.search(value):
         return False
     words = _WORD.findall(value)
-    if any(map(NO_PASSWORD.fullmatch, words)):
+    if any(map(_NO_PASSWORD.fullmatch, words)):
         return False
     longest = max(words, key=len)
     if len(words) > 1:
@@ -467,6 +467,6 @@ def is_words_apart(value: str, fewest: int) -> bool:
     if numbers > 2 or len(words) < (3 if numbers else fewest) or says_password(value):
         return False
     return not any(
-        NO_PASSWORD.fullmatch(word) or _FREQUENT.match(word.lower()) or _OF_SENTENCES.match(word)
+        _NO_PASSWORD.fullmatch(word) or _FREQUENT.match(word.lower()) or _OF_SENTENCES.match(word)
         for word in words
     )

@@ -62,6 +62,7 @@ def test_the_shape_of_a_value_near_a_word_for_passwords_tells_it(text: str) -> N
         "register => 412:⟦kQ8sPw3Zt1⟧@sip.example.org",
         "local-user ann password simple ⟦Walrus.8812⟧",
         "set psksecret ⟦Walrus.8812⟧",
+        "[mx.river.org]:587    ann@river.org:⟦walrus8812⟧",
         "snmp-server user ann G v3 auth sha ⟦walrus8812⟧ priv aes 128 ⟦penguin4471⟧",
         "KEY FOUND! [ ⟦walrus-8812⟧ ]",
         "    Contenu de la clé            : ⟦canoe&river&6⟧",
@@ -173,6 +174,26 @@ def test_what_rules_found_is_not_rated_and_of_tokens_that_overlap_one_is_marked(
     spans = find_secrets(text)
     assert [text[one.start : one.end] for one in spans] == ["Walrus-Canoe-4471"]
     assert list(find_modelled_passwords(text, find_names(text), spans)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#define MQTT_PASS "⟦valencia97⟧"',
+        'String PASSWORD_ADMIN = "⟦Walrus22#⟧";',
+        'password: "⟦@n0uk_213⟧"',
+        "UN/PW = admin/⟦k8fj3sl2⟧",
+    ],
+)
+def test_rules_alone_read_these_names_and_values(text: str) -> None:
+    plain = re.sub("[⟦⟧]", "", text)
+    spans = find_secrets(plain, with_model=False)
+    assert [plain[one.start : one.end] for one in spans] == re.findall("⟦(.*?)⟧", text)
+
+
+def test_quoted_printable_is_decoded_before_tokens_are_rated() -> None:
+    text = "X: a=3Db\nthe new admin password for the panel is now 'Walrus-Canoe=\n-4471' again"
+    assert found(text) == ["Walrus-Canoe=\n-4471"]
 
 
 def test_the_model_adds_to_what_rules_find(monkeypatch: pytest.MonkeyPatch) -> None:
