@@ -9,7 +9,7 @@ token that the model rates is a negative, but for secrets of other kinds. Real t
 `../shared/data`, and of folders that `--more` names (documentation, an environment's
 `site-packages`) the packages of the development side: what no rule marks there is taken as a
 negative. The fit is a logistic regression with an L2 penalty, solved by L-BFGS from zero, so the
-same texts give the same weights.
+same texts give the same weights on a kind of machine, whatever the order of sets.
 
 `--folds` leaves one file of `password_texts/` out at a time, trains without it and prints for each:
 values, recall of the rules, recall and precision of rules and model.
@@ -124,6 +124,7 @@ def make_rows(texts: Iterable[tuple[str, Sequence[Place], Sequence[Place]]], cou
         (np.ones(len(columns)), np.array(columns, np.int32), np.array(ends)),
         shape=(len(labels), SIZE),
     )
+    features.sum_duplicates()  # In the order of columns: that of a set differs from run to run.
     return Rows(features, np.array(labels, np.float64), np.full(len(labels), count))
 
 

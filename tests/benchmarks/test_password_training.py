@@ -84,6 +84,7 @@ def test_a_form_that_it_saw_is_found_with_another_value_and_equal_texts_give_equ
     words = ["willow", "pebble", "garnet", "saddle", "copper", "meadow", "thimble", "lantern"]
     seen = cases(form, [f"{one}.{two}" for one in words for two in words[:4] if one != two])
     rows = [make_rows(((one.text, one.values, ()) for one in seen), 5.0)]
+    assert rows[0].features.has_canonical_format
     weights = fit(rows)
     assert weights.shape == (SIZE,)
     assert np.array_equal(weights, fit(rows))
